@@ -1,0 +1,137 @@
+#include "limit/bucket_key.h"
+
+#include <openssl/sha.h>
+
+#include <array>
+#include <cstdint>
+
+namespace stint::limit {
+namespace {
+
+constexpr char kHex[] = "0123456789ABCDEF";
+
+constexpr std::array<bool, 256> make_plain() {
+  std::array<bool, 256> plain{};
+  for (std::size_t byte = 0x20; byte < 0x7F; ++byte) plain[byte] = true;
+  for (const char special : {'{', '}', '%', ':', '='}) {
+    plain[static_cast<unsigned char>(special)] = false;
+  }
+  return plain;
+}
+constexpr auto kPlain = make_plain();
+
+// The length of the UTF-8 sequence at the start of `text` (RFC 3629, section 4: no overlong
+// forms, no surrogates, nothing above U+10FFFF), or 0 if there is none. ASCII is not asked for.
+std::size_t utf8_length(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return i < text.size() && byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned lead = byte(0);
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80;
+    const unsigned high = lead == 0xED ? 0x9F : 0xBF;
+    return continues(1, low, high) && continues(2) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const unsigned low = lead == 0xF0 ? 0x90 : 0x80;
+    const unsigned high = lead == 0xF4 ? 0x8F : 0xBF;
+    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+bool is_c1_control(std::string_view sequence) noexcept {
+  return sequence.size() == 2 && sequence[0] == '\xC2' &&
+         static_cast<unsigned char>(sequence[1]) < 0xA0;
+}
+
+void append_hex(std::string& out, char byte) {
+  const auto value = static_cast<unsigned char>(byte);
+  out += '%';
+  out += kHex[value >> 4];
+  out += kHex[value & 15];
+}
+
+}  // namespace
+
+void append_escaped(std::string& out, std::string_view text) {
+  while (!text.empty()) {
+    std::size_t plain = 0;
+    while (plain < text.size() && kPlain[static_cast<unsigned char>(text[plain])]) ++plain;
+    out.append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) return;
+    const std::size_t length = utf8_length(text);
+    if (length == 0) {
+      append_hex(out, text[0]);
+      text.remove_prefix(1);
+    } else if (is_c1_control(text.substr(0, length))) {
+      append_hex(out, text[0]);
+      append_hex(out, text[1]);
+      text.remove_prefix(length);
+    } else {
+      out.append(text.substr(0, length));
+      text.remove_prefix(length);
+    }
+  }
+}
+
+BucketKeyWriter::BucketKeyWriter(std::string& out, std::string_view escaped_policy)
+    : out_(out), begin_(out.size()), policy_size_(escaped_policy.size()) {
+  out_ += escaped_policy;
+}
+
+void BucketKeyWriter::add(std::string_view escaped_dimension,
+                          std::optional<std::string_view> value) {
+  out_ += ':';
+  out_ += escaped_dimension;
+  if (!value) return;
+  out_ += '=';
+  append_escaped(out_, *value);
+}
+
+KeySpan BucketKeyWriter::finish() {
+  const std::size_t size = out_.size() - begin_;
+  if (size <= kMaxKey) return {begin_, size, begin_, size};
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(out_.data()) + begin_, size, digest.data());
+  const std::size_t key_begin = out_.size();
+  out_.append(out_, begin_, policy_size_);
+  out_ += ":%#";
+  for (std::size_t i = 0; i < 16; ++i) {
+    out_ += kHex[digest[i] >> 4];
+    out_ += kHex[digest[i] & 15];
+  }
+  return {begin_, size, key_begin, out_.size() - key_begin};
+}
+
+std::string overflow_key(std::string_view escaped_policy) {
+  return std::string(escaped_policy) + ":%overflow";
+}
+
+bool matches(std::string_view pattern, std::string_view text) noexcept {
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;  // the last `*` seen, and what it stands for so far
+  std::size_t star_end = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_end = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++star_end;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace stint::limit

@@ -1,0 +1,46 @@
+#include "limit/lease_set.h"
+
+#include <algorithm>
+
+namespace stint::limit {
+
+void LeaseSet::advance(Duration ttl, TimePoint now) {
+  if (earliest_ > now && latest_ <= now + ttl) return;
+  earliest_ = TimePoint::max();
+  latest_ = TimePoint::min();
+  for (auto lease = expiries_.begin(); lease != expiries_.end();) {
+    const auto current = lease++;
+    if (current->second <= now) {
+      expiries_.erase(current);
+      continue;
+    }
+    current->second = std::min(current->second, now + ttl);
+    earliest_ = std::min(earliest_, current->second);
+    latest_ = std::max(latest_, current->second);
+  }
+}
+
+Check LeaseSet::check(const Spec& spec, std::int64_t need) const noexcept {
+  if (need > spec.quota || spec.quota == 0) return {Verdict::never_fits, Duration::zero()};
+  if (live() + need <= spec.quota) return {};
+  return {Verdict::refused, kSlotHint};
+}
+
+void LeaseSet::put(const base::Id& id, TimePoint expiry) {
+  expiries_.insert_or_assign(id, expiry);
+  earliest_ = std::min(earliest_, expiry);
+  latest_ = std::max(latest_, expiry);
+}
+
+Reading LeaseSet::read(const Spec& spec) const noexcept {
+  const std::int64_t remaining = std::max<std::int64_t>(spec.quota - live(), 0);
+  return {remaining, remaining == 0 ? kSlotHint : Duration::zero()};
+}
+
+TimePoint LeaseSet::spent_at() const noexcept {
+  TimePoint latest = kAlwaysSpent;
+  if (!expiries_.empty()) latest = latest_;
+  return latest;
+}
+
+}  // namespace stint::limit

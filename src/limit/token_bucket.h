@@ -1,0 +1,103 @@
+// token_bucket: `capacity` units, refilled at `quota` per window; may owe.
+// Source: the token bucket of RFC 2697, section 3, with the fraction of a unit kept as a
+// remainder instead of a floating-point level.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/saturating.h"
+#include "limit/check.h"
+#include "limit/spec.h"
+
+namespace stint::limit {
+
+struct TokenBucket {
+  TimePoint last{};        // the refill is accounted for up to here
+  std::int64_t level = 0;  // whole units; below 0: owed
+  std::int64_t rest = 0;   // the part of the next unit, in 1 / window_ticks
+
+  [[nodiscard]] static TokenBucket fresh(const Spec& spec) noexcept {
+    return {TimePoint{}, spec.capacity, 0};
+  }
+
+  void advance(const Spec& spec, TimePoint now) noexcept {
+    // A reload may have made the ticks coarser and the debt that can be counted smaller.
+    rest = std::min(rest, spec.window_ticks - 1);
+    level = std::max(level, spec.capacity - spec.max_level);
+    // A last refill that lies ahead was written before the clock was set back: it is taken as
+    // now, and nothing is refilled.
+    if (now <= last || level >= spec.capacity) {
+      if (level >= spec.capacity) fill(spec);
+      last = now;
+      return;
+    }
+    const std::int64_t ticks = (now - last) / spec.tick;
+    if (ticks == 0) return;
+    const std::int64_t missing = (spec.capacity - level) * spec.window_ticks - rest;
+    // Clipped to the time to full before it is multiplied, so that no idle time overflows.
+    if (spec.quota > 0 && ticks >= base::div_ceil(missing, spec.quota)) {
+      fill(spec);
+      last = now;
+      return;
+    }
+    const std::int64_t refill = ticks * spec.quota + rest;
+    level += refill / spec.window_ticks;
+    rest = refill % spec.window_ticks;
+    last += ticks * spec.tick;
+  }
+
+  [[nodiscard]] Check check(const Spec& spec, std::int64_t need, TimePoint now) const noexcept {
+    if (need > spec.capacity || spec.quota == 0 || spec.capacity == 0) {
+      return {Verdict::never_fits, Duration::zero()};
+    }
+    if (level >= need) return {};
+    return {Verdict::refused, reaches(spec, need) - now};
+  }
+
+  [[nodiscard]] Charge charge(const Spec& spec, std::int64_t amount) noexcept {
+    take(spec, amount);
+    return {amount, TimePoint{}};
+  }
+
+  void settle(const Spec& spec, const Charge& charged, std::int64_t actual) noexcept {
+    if (actual >= charged.amount) {
+      take(spec, actual - charged.amount);
+    } else {
+      level = std::min(level + (charged.amount - actual), spec.capacity);
+    }
+  }
+
+  [[nodiscard]] Reading read(const Spec& spec, TimePoint now) const noexcept {
+    if (level >= spec.capacity) return {spec.capacity, Duration::zero()};
+    return {std::max<std::int64_t>(level, 0), whole_at(spec) - now};
+  }
+
+  [[nodiscard]] TimePoint spent_at(const Spec& spec) const noexcept {
+    return level >= spec.capacity ? kAlwaysSpent : whole_at(spec);
+  }
+
+ private:
+  void fill(const Spec& spec) noexcept {
+    level = spec.capacity;
+    rest = 0;
+  }
+
+  void take(const Spec& spec, std::int64_t amount) noexcept {
+    level = std::max(level - amount, spec.capacity - spec.max_level);
+  }
+
+  // The instant at which the level is `wanted`, at most 2^53 us (285 years) from the last refill.
+  [[nodiscard]] TimePoint reaches(const Spec& spec, std::int64_t wanted) const noexcept {
+    const std::int64_t missing = (wanted - level) * spec.window_ticks - rest;
+    const std::int64_t ticks = base::div_ceil(missing, spec.quota);
+    return last + std::min(ticks, kMaxQuantity / spec.tick.count()) * spec.tick;
+  }
+
+  // Full again; of a bucket that is never refilled: after a window, so that it can be freed.
+  [[nodiscard]] TimePoint whole_at(const Spec& spec) const noexcept {
+    return spec.quota > 0 ? reaches(spec, spec.capacity) : last + spec.window();
+  }
+};
+
+}  // namespace stint::limit
