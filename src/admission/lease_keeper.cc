@@ -22,7 +22,7 @@ void LeaseKeeper::add(Booking& booking) {
   if (due_.size() == 1) note_first();
 }
 
-bool LeaseKeeper::withdraw(Booking& booking, std::move_only_function<void()>&& then) {
+bool LeaseKeeper::withdraw(Booking& booking, std::move_only_function<void()>& then) {
   const base::MutexLock lock(mutex_);
   held_.fetch_sub(1, std::memory_order_relaxed);
   if (booking.renewing) {

@@ -29,9 +29,9 @@ class LeaseKeeper {
   // The booking holds a lease from now on.
   void add(Booking& booking);
 
-  // To be called before the booking is settled. True: go on. False: a renewal is under way, and
-  // `then` is called as soon as it is done, once, on the thread that ended it.
-  [[nodiscard]] bool withdraw(Booking& booking, std::move_only_function<void()>&& then);
+  // To be called before the booking is settled. True: go on. False: a renewal is under way;
+  // `then` was taken, and is called as soon as it is done, once, on the thread that ended it.
+  [[nodiscard]] bool withdraw(Booking& booking, std::move_only_function<void()>& then);
 
   // Renews what is due. With a store that answers at once, all of it is renewed on return.
   void renew_due();

@@ -246,9 +246,8 @@ void LimiterCore::settle(std::unique_ptr<Booking>& booking, Settlement how, cons
     });
   };
   if (!held.wants_slot) return send();
-  // Not `held` again: once withdrawn or handed over, it is the continuation's.
   std::move_only_function<void()> then = std::move(send);
-  if (core.keeper_.withdraw(held, std::move(then))) then();
+  if (core.keeper_.withdraw(held, then)) then();
 }
 
 }  // namespace stint::admission

@@ -19,6 +19,9 @@ class STINT_ANNOTATE(capability("mutex")) Mutex {
  public:
   void lock() STINT_ANNOTATE(acquire_capability()) { mutex_.lock(); }
   void unlock() STINT_ANNOTATE(release_capability()) { mutex_.unlock(); }
+  [[nodiscard]] bool try_lock() STINT_ANNOTATE(try_acquire_capability(true)) {
+    return mutex_.try_lock();
+  }
 
  private:
   std::mutex mutex_;

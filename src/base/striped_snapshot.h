@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -27,13 +28,15 @@ class StripedSnapshot {
   }
 
   void set(std::shared_ptr<const T> value) {
-    for (Stripe& stripe : stripes_) {
+    std::array<std::shared_ptr<const T>, kStripes> old;  // freed last, with no lock held
+    const MutexLock one_at_a_time(set_mutex_);
+    for (std::size_t i = 0; i < kStripes; ++i) {
       // A control block of its own, which keeps the caller's one alive.
       auto holder = std::make_shared<std::shared_ptr<const T>>(value);
       const T* pointer = holder->get();
       std::shared_ptr<const T> fresh(std::move(holder), pointer);
-      const MutexLock lock(stripe.mutex);
-      stripe.value.swap(fresh);  // the old value is freed after the lock
+      const MutexLock lock(stripes_[i].mutex);
+      old[i] = std::exchange(stripes_[i].value, std::move(fresh));
     }
   }
 
@@ -43,6 +46,7 @@ class StripedSnapshot {
     std::shared_ptr<const T> value STINT_GUARDED_BY(mutex);
   };
 
+  Mutex set_mutex_;  // of two values set at once, one would stay in some stripes
   mutable std::array<Stripe, kStripes> stripes_;
 };
 

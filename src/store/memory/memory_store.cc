@@ -15,7 +15,6 @@
 namespace stint::store {
 namespace {
 
-using limit::LimitSet;
 using limit::Moment;
 
 // Below so many buckets a stripe, evicting from the own stripe only would tell on fairness.
@@ -23,6 +22,9 @@ constexpr std::size_t kMinStripe = 4096;
 constexpr std::size_t kMaxStripes = 64;
 // The most entries that one call of acquire or settle looks at to free memory.
 constexpr std::size_t kMaxWork = 64;
+// Every so many calls a stripe has another one looked after, so that spent buckets are freed also
+// where nobody comes by any more.
+constexpr std::uint64_t kCallsPerVisit = 8;
 // Slots that one call of reset or list looks at.
 constexpr std::size_t kSweep = 4096;
 constexpr Duration kWarnEvery = std::chrono::minutes{1};
@@ -86,9 +88,10 @@ class MemoryStore::Impl {
     // The policies' shared buckets lie in stripes of their own, which are locked only when it
     // turns out that one is needed.
     std::size_t budget = kMaxWork;
-    if (try_acquire(record, only_look, false, budget)) return;
-    try_acquire(record, only_look, true, budget);
-    warn_of_overflow(record);
+    if (!try_acquire(record, only_look, false, budget)) {
+      try_acquire(record, only_look, true, budget);
+      warn_of_overflow(record);
+    }
   }
 
   void settle(AdmissionRecord& record) {
@@ -209,7 +212,7 @@ class MemoryStore::Impl {
     if (only_look) look_at_copies(places);
     decide(record, places);
     charge_and_answer(record, places, only_look);
-    if (!only_look) expire(record.now, places, budget);
+    if (!only_look) expire(record.now, places, stripes, budget);
     return true;
   }
 
@@ -342,14 +345,21 @@ class MemoryStore::Impl {
     }
   }
 
-  // Frees a few spent buckets of the stripes that are locked anyhow.
-  void expire(TimePoint now, Places& places, std::size_t& budget) {
-    for (Located& place : places) {
-      budget -= place.stripe->expire(now, std::min(options_.expire_per_call, budget), {});
-    }
+  // Frees a few spent buckets of the stripes that are locked anyhow, and now and then of another.
+  void expire(TimePoint now, Places& places, const Locked& locked, std::size_t& budget) {
     if (places.empty()) return;
-    std::uint64_t& most = places.front().stripe->counts.max_work;
-    most = std::max<std::uint64_t>(most, kMaxWork - budget);
+    const auto a_few = [&] { return std::min(options_.expire_per_call, budget); };
+    for (Located& place : places) budget -= place.stripe->expire(now, a_few(), {});
+    Stripe::Counts& counts = places.front().stripe->counts;
+    if (++counts.calls % kCallsPerVisit == 0) {
+      // Not waited for: whoever holds it frees its buckets himself.
+      Stripe& other = *stripes_[(counts.calls / kCallsPerVisit) % stripes_.size()];
+      if (std::ranges::count(locked, &other) == 0 && other.mutex.try_lock()) {
+        budget -= other.expire(now, a_few(), {});
+        other.mutex.unlock();
+      }
+    }
+    counts.max_work = std::max<std::uint64_t>(counts.max_work, kMaxWork - budget);
   }
 
   // False: the bucket is gone, something is to be charged, and there is no room for a new one.

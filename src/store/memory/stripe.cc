@@ -13,6 +13,13 @@ namespace {
 // The unit of the queue's times: 32 bits of it last 17 years.
 constexpr Duration kDueUnit = std::chrono::milliseconds{128};
 
+// In the measure of Bucket::left: more than any bucket that is not spent; so much left that a
+// better victim is not worth looking for; and how many looks are enough once one is found. A
+// flood of keys seen once finds such a bucket at the first look.
+constexpr std::int64_t kSpent = 1025;
+constexpr std::int64_t kGoodVictim = 896;
+constexpr std::size_t kEnoughLooks = 16;
+
 std::uint32_t due_units(std::int64_t units) noexcept {
   constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(units, 0, kMost));
@@ -90,12 +97,14 @@ std::size_t Stripe::expire(TimePoint now, std::size_t budget, std::span<Bucket* 
 Bucket* Stripe::victim(TimePoint now, std::size_t budget, std::span<Bucket* const> keep) {
   Bucket* best = nullptr;
   std::int64_t best_left = -1;
-  for (std::size_t work = 0; work < std::min(budget, slots_.size()); ++work) {
+  const std::size_t most = std::min(budget, slots_.size());
+  for (std::size_t work = 0; work < most; ++work) {
+    if (best_left >= kGoodVictim || (best != nullptr && work >= kEnoughLooks)) break;
     if (hand_ >= slots_.size()) hand_ = 0;
     Bucket* bucket = at_slot(hand_++);
     if (bucket == nullptr || bucket->overflow() || std::ranges::count(keep, bucket) > 0) continue;
     bucket->advance(moment(now));
-    const std::int64_t left = bucket->spent_at() <= now ? 1025 : bucket->left(now);
+    const std::int64_t left = bucket->spent_at() <= now ? kSpent : bucket->left(now);
     if (left > best_left) {
       best = bucket;
       best_left = left;

@@ -29,6 +29,7 @@ class Stripe {
     std::uint64_t overflowed = 0;
     std::uint64_t max_work = 0;  // see StoreStats::max_work_per_call
     std::size_t overflow_buckets = 0;
+    std::uint64_t calls = 0;  // of acquire
   };
 
   // `start`: no time before it is expected. `capacity`: the most buckets, overflow ones apart.
@@ -53,13 +54,16 @@ class Stripe {
   // Looks at up to `budget` buckets whose time has come and frees those that are spent, but none
   // of `keep`. Returns how many it looked at.
   std::size_t expire(TimePoint now, std::size_t budget, std::span<Bucket* const> keep);
-  // At the cap: a bucket that may be forgotten for a new one, spent ones first, then one with
-  // most left, among the next `budget`; none of `keep`. Null if there is none. Removes nothing.
+  // At the cap: a bucket that may be forgotten for a new one; none of `keep`. The one with most
+  // left of the next 16 (a spent one has most), or the first of which at least 7/8 is left, or if
+  // none of them may be forgotten the first of up to `budget` that may. Null if there is none.
+  // Removes nothing.
   [[nodiscard]] Bucket* victim(TimePoint now, std::size_t budget, std::span<Bucket* const> keep);
 
   // The bucket in a slot, or null; slots are 0 to slot_count() - 1. A bucket keeps its slot.
   [[nodiscard]] std::size_t slot_count() const noexcept { return slots_.size(); }
   [[nodiscard]] Bucket* at_slot(std::size_t slot) const noexcept {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the tagged words are what keeps a slot at 8 bytes
     return (slots_[slot] & kFree) != 0 ? nullptr : reinterpret_cast<Bucket*>(slots_[slot]);
   }
 
