@@ -57,13 +57,16 @@ BENCHMARK(admit_with_policies)->Arg(1)->Arg(1000);
 
 // The key's limit, the model's and the team's, as a gateway has them: six limits.
 void admit_like_a_gateway(benchmark::State& state) {
-  auto limiter = Limiter::create(
-      {{.id = "key", .group_by = {"api_key"}, .limits = {requests_per(1s, kPlenty),
-                                                         requests_per(60s, kPlenty)}},
-       {.id = "model", .group_by = {"model"}, .limits = {requests_per(60s, kPlenty),
-                                                         tokens_per(60s, kPlenty)}},
-       {.id = "team", .group_by = {"team"}, .limits = {requests_per(86400s, kPlenty),
-                                                       tokens_per(86400s, kPlenty)}}});
+  auto limiter =
+      Limiter::create({{.id = "key",
+                        .group_by = {"api_key"},
+                        .limits = {requests_per(1s, kPlenty), requests_per(60s, kPlenty)}},
+                       {.id = "model",
+                        .group_by = {"model"},
+                        .limits = {requests_per(60s, kPlenty), tokens_per(60s, kPlenty)}},
+                       {.id = "team",
+                        .group_by = {"team"},
+                        .limits = {requests_per(86400s, kPlenty), tokens_per(86400s, kPlenty)}}});
   const Attributes attributes = request();
   for (auto _ : state) {
     auto admission = limiter->admit(attributes, {.input_tokens = 100, .output_cap = 50});
@@ -74,7 +77,8 @@ void admit_like_a_gateway(benchmark::State& state) {
 BENCHMARK(admit_like_a_gateway);
 
 void admit_with_a_slot(benchmark::State& state) {
-  auto limiter = Limiter::create({{.id = "key", .group_by = {"api_key"}, .limits = {in_flight(5)}}});
+  auto limiter =
+      Limiter::create({{.id = "key", .group_by = {"api_key"}, .limits = {in_flight(5)}}});
   admit_again(state, *limiter);
 }
 BENCHMARK(admit_with_a_slot);

@@ -20,8 +20,9 @@ int main() {
     auto admission = limiter->admit(attributes);
     if (admission && !admission->admitted()) {
       const stint::Duration wait = admission->decision.retry_after().value_or(0us);
-      std::printf("round %d refused, waiting %lld ms\n", round,
-                  static_cast<long long>(std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
+      std::printf(
+          "round %d refused, waiting %lld ms\n", round,
+          static_cast<long long>(std::chrono::ceil<std::chrono::milliseconds>(wait).count()));
       std::this_thread::sleep_for(wait);
       admission = limiter->admit(attributes);
     }

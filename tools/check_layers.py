@@ -4,7 +4,8 @@
 One folder under src/ is one layer. The table ALLOWED says which layers each may include; a public
 header (include/stint) belongs to the layer that PUBLIC_HEADERS names, and including it counts as
 including that layer. Tests and benchmarks, also those beside their source (*_test.cc,
-*_testing.h, *_bench.cc), may use everything. Prints `file:line: message` per finding and exits 1 if there is any.
+*_testing.h, *_bench.cc), may use everything. Prints `file:line: message` per finding and exits 1
+if there is any.
 """
 
 import argparse

@@ -6,8 +6,10 @@ packages=(
   g++ cmake ninja-build pkg-config make ccache mold
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19
   libboost1.81-dev libssl-dev libxxhash-dev
+  zlib1g-dev libbrotli-dev
+  libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libboost-json1.81-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-  python3
+  python3 python3-venv python3-pytest nginx wrk curl
 )
 
 missing_packages() {

@@ -43,8 +43,7 @@ struct Error {
 }
 
 [[nodiscard]] inline std::unexpected<Error> invalid(std::string field, std::string message) {
-  return std::unexpected(
-      Error{ErrorCode::invalid_argument, std::move(field), std::move(message)});
+  return std::unexpected(Error{ErrorCode::invalid_argument, std::move(field), std::move(message)});
 }
 
 template <class T>

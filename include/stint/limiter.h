@@ -126,14 +126,14 @@ struct LimiterStats {
   std::uint64_t admitted = 0;
   std::uint64_t refused = 0;
   std::uint64_t undecided = 0;
-  std::uint64_t shadow_refused = 0;   // admissions that a shadow policy would have refused
+  std::uint64_t shadow_refused = 0;       // admissions that a shadow policy would have refused
   std::uint64_t skipped_concurrency = 0;  // concurrency limits skipped for want of a slot holder
   std::size_t buckets = 0;
-  std::size_t overflow_buckets = 0;   // of them: shared by new keys of a policy at the cap
-  std::uint64_t overflowed = 0;       // charges that went to a shared bucket
-  std::uint64_t expired = 0;          // spent buckets freed
-  std::uint64_t evicted = 0;          // buckets freed at the cap although not spent
-  std::size_t held = 0;               // reservations that hold a slot
+  std::size_t overflow_buckets = 0;  // of them: shared by new keys of a policy at the cap
+  std::uint64_t overflowed = 0;      // charges that went to a shared bucket
+  std::uint64_t expired = 0;         // spent buckets freed
+  std::uint64_t evicted = 0;         // buckets freed at the cap although not spent
+  std::size_t held = 0;              // reservations that hold a slot
 };
 
 // A limiter with its counters in this process.

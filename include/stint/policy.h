@@ -29,7 +29,7 @@ struct Condition {
   bool negate = false;
 
   // Leaf: used when `children` is empty.
-  std::string dimension{};          // "team", "header:x-tenant", any name
+  std::string dimension{};  // "team", "header:x-tenant", any name
   Operator op = Operator::equal;
   std::vector<std::string> values{};  // exactly one, or for `in` at least one
 

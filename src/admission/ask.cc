@@ -33,9 +33,9 @@ store::LimitSlot ask(const limit::Spec& spec, TokenAdmission admission, const Co
     return slot;
   }
   // An unknown cap bounds no mean that was learned.
-  const std::int64_t expected =
-      cost.output_cap ? std::min(mean_output.value_or(kDefaultOutputTokens), cap)
-                      : mean_output.value_or(kDefaultOutputTokens);
+  const std::int64_t expected = cost.output_cap
+                                    ? std::min(mean_output.value_or(kDefaultOutputTokens), cap)
+                                    : mean_output.value_or(kDefaultOutputTokens);
   slot.need = 1;
   slot.charge = estimate(spec, cost.input_tokens, expected);
   return slot;

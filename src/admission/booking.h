@@ -24,9 +24,9 @@ struct Booking {
   policy::Table::Matches policies;             // those that apply; one bucket each in `record`
   std::string text;                            // what the keys in `record` point to
   store::AdmissionRecord record;
-  std::uint64_t caller = 0;    // whose mean output this one teaches (LearnedOutputs)
+  std::uint64_t caller = 0;  // whose mean output this one teaches (LearnedOutputs)
   bool teaches = false;
-  bool wants_slot = false;     // asks for a slot of a concurrency limit
+  bool wants_slot = false;  // asks for a slot of a concurrency limit
 
   // The lease keeper's; guarded by its mutex.
   boost::intrusive::list_member_hook<> hook;

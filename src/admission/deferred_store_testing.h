@@ -61,8 +61,8 @@ class DeferredStore : public store::RateStore {
              store::Done done) override {
     store_.reset(pattern, cursor, page, std::move(done));
   }
-  void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
-            BucketPage& page, store::Done done) override {
+  void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size, BucketPage& page,
+            store::Done done) override {
     store_.list(pattern, cursor, page_size, page, std::move(done));
   }
   [[nodiscard]] store::StoreStats stats() const override { return store_.stats(); }

@@ -40,8 +40,8 @@ class LeaseKeeper {
 
  private:
   using List = boost::intrusive::list<
-      Booking, boost::intrusive::member_hook<Booking, boost::intrusive::list_member_hook<>,
-                                             &Booking::hook>>;
+      Booking,
+      boost::intrusive::member_hook<Booking, boost::intrusive::list_member_hook<>, &Booking::hook>>;
   struct Batch {
     std::vector<Booking*> bookings;
     std::vector<store::AdmissionRecord*> records;

@@ -20,9 +20,8 @@ class LeaseKeeperTest : public testing::Test {
  protected:
   Reservation take_slot() {
     Reservation reservation;
-    core_.admit({}, {}, [&](Result<Admission> result) {
-      reservation = std::move(result->reservation);
-    });
+    core_.admit({}, {},
+                [&](Result<Admission> result) { reservation = std::move(result->reservation); });
     complete_all();
     EXPECT_TRUE(reservation.holds());
     return reservation;
@@ -103,9 +102,7 @@ TEST_F(LeaseKeeperTest, ANewLeaseDuringARenewalIsRenewedInItsTurn) {
   clock_.advance(10s);
   core_.renew_leases();
   Reservation second;
-  core_.admit({}, {}, [&](Result<Admission> result) {
-    second = std::move(result->reservation);
-  });
+  core_.admit({}, {}, [&](Result<Admission> result) { second = std::move(result->reservation); });
   complete_all();
   clock_.advance(10s);
   core_.renew_leases();

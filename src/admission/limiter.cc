@@ -34,9 +34,7 @@ Result<void> Reservation::commit(Usage usage) {
 Result<void> Reservation::release() {
   return LimiterCore::settle(booking_, Settlement::release, {});
 }
-Result<void> Reservation::cancel() {
-  return LimiterCore::settle(booking_, Settlement::cancel, {});
-}
+Result<void> Reservation::cancel() { return LimiterCore::settle(booking_, Settlement::cancel, {}); }
 
 void Reservation::commit(Usage usage, Done done) {
   LimiterCore::settle(booking_, Settlement::commit, usage, std::move(done));

@@ -97,9 +97,8 @@ Result<std::unique_ptr<Booking>> LimiterCore::prepare(const Attributes& attribut
 void LimiterCore::add_buckets(Booking& booking, const Attributes& attributes, const Cost& cost) {
   store::AdmissionRecord& record = booking.record;
   std::optional<std::int64_t> mean;
-  if (std::ranges::any_of(booking.policies, expects_output, [](const auto* p) -> const auto& {
-        return *p;
-      })) {
+  if (std::ranges::any_of(booking.policies, expects_output,
+                          [](const auto* p) -> const auto& { return *p; })) {
     booking.teaches = true;
     booking.caller =
         learned_.caller(attributes.get(Dimension::api_key), attributes.get(Dimension::model));

@@ -49,8 +49,7 @@ class LimiterCore {
   void renew_leases() { keeper_.renew_due(); }
 
   // For Reservation. `booking` must be one of this limiter's, admitted and not settled.
-  static Result<void> settle(std::unique_ptr<Booking>& booking, Settlement how,
-                             const Usage& usage);
+  static Result<void> settle(std::unique_ptr<Booking>& booking, Settlement how, const Usage& usage);
   static void settle(std::unique_ptr<Booking>& booking, Settlement how, const Usage& usage,
                      Settled done);
 

@@ -29,7 +29,9 @@ class IdGenerator {
  public:
   explicit IdGenerator(Entropy& entropy) : high_(entropy.next()) {}
 
-  [[nodiscard]] Id next() noexcept { return Id{high_, low_.fetch_add(1, std::memory_order_relaxed)}; }
+  [[nodiscard]] Id next() noexcept {
+    return Id{high_, low_.fetch_add(1, std::memory_order_relaxed)};
+  }
 
  private:
   std::uint64_t high_;

@@ -99,7 +99,7 @@ inline Charge Counter::charge(const Spec& spec, std::int64_t amount, const Momen
     case Algorithm::sliding_log:
       return log_->charge(amount, at.id, at.now);
     case Algorithm::concurrency:
-      leases_->put(at.id, at.now + at.lease_ttl);
+      if (amount > 0) leases_->put(at.id, at.now + at.lease_ttl);
       return {amount, TimePoint{}};
   }
   std::unreachable();

@@ -120,8 +120,7 @@ TEST(FixedWindow, WaitIsExactForEveryQuotaCostAndPhase) {
 
 TEST(FixedWindow, GivesTheQuotaEachWindowHoweverOftenItIsAsked) {
   EXPECT_EQ(total(take_all(FixedWindow{}, per(1s, 300'000), at(50s), 1ms, 10'000)), 3'000'000);
-  EXPECT_EQ(total(take_all(FixedWindow{}, per(1s, 1'000'000), at(50s), 997us, 10'000)),
-            10'000'000);
+  EXPECT_EQ(total(take_all(FixedWindow{}, per(1s, 1'000'000), at(50s), 997us, 10'000)), 10'000'000);
   EXPECT_EQ(total(take_all(FixedWindow{}, per(3s, 7), at(51s), 7'919us, 37'883)), 700);
 }
 

@@ -38,8 +38,9 @@ Reading LeaseSet::read(const Spec& spec) const noexcept {
 }
 
 TimePoint LeaseSet::spent_at() const noexcept {
+  // Not `latest_`, which may be the expiry of a lease that was given back.
   TimePoint latest = kAlwaysSpent;
-  if (!expiries_.empty()) latest = latest_;
+  for (const auto& [id, expiry] : expiries_) latest = std::max(latest, expiry);
   return latest;
 }
 

@@ -34,6 +34,15 @@ TEST(SlidingWindow, WeighsThePreviousWindowByWhatIsStillCoveredRoundedUp) {
   EXPECT_EQ(counted(0, 10).weight(spec, at(75s)), 0);
 }
 
+// The window is 1,000 ticks of 1 ms and a microsecond, which is no tick more.
+TEST(SlidingWindow, WeighsThePreviousWindowNoMoreThanOnce) {
+  const Spec spec = per(1'000'001us, 1'000'000'000'000);
+  const SlidingWindow state{at(1'000'001us), 0, 1'000'000'000'000};
+  EXPECT_EQ(state.weight(spec, at(1'000'001us)), 1'000'000'000'000);
+  EXPECT_EQ(state.weight(spec, at(1'000'002us)), 1'000'000'000'000);
+  EXPECT_EQ(state.weight(spec, at(1'001'002us)), 999'000'000'000);
+}
+
 TEST(SlidingWindow, MovesTheCurrentCountToThePreviousWindowAndThenForgetsIt) {
   const Spec spec = per(60s, 10);
   SlidingWindow state = counted(4, 7);
@@ -335,10 +344,8 @@ TEST(SlidingWindow, QuotaRaisedIsThereAtOnce) {
 
 // Another quota may count in other ticks; the counters were made under the old ones.
 TEST(SlidingWindow, AnotherTickNeverOverflowsWhatWasCounted) {
-  constexpr std::int64_t kQuotas[] = {1,           10,
-                                      300'000,     4'503'599'627,
-                                      4'503'599'628, 1'000'000'000'000,
-                                      4'503'599'627'370};
+  constexpr std::int64_t kQuotas[] = {
+      1, 10, 300'000, 4'503'599'627, 4'503'599'628, 1'000'000'000'000, 4'503'599'627'370};
   for (const std::int64_t before : kQuotas) {
     const Spec old = per(1s, before);
     for (const std::int64_t after : kQuotas) {

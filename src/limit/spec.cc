@@ -71,9 +71,8 @@ Result<void> choose_tick(Spec& spec) {
                    "is too large for its window: it cannot be counted to within 1 %");
   }
   spec.tick = Duration{tick};
-  spec.window_ticks = spec.name.algorithm == Algorithm::token_bucket
-                          ? base::div_ceil(window, tick)
-                          : window / tick;
+  spec.window_ticks =
+      spec.name.algorithm == Algorithm::token_bucket ? base::div_ceil(window, tick) : window / tick;
   spec.max_level = kMaxQuantity / spec.window_ticks;
   return {};
 }

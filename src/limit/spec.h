@@ -26,7 +26,7 @@ struct LimitName {
 struct Spec {
   LimitName name;
   std::int64_t quota = 0;
-  std::int64_t capacity = 0;      // = quota, except for token buckets
+  std::int64_t capacity = 0;  // = quota, except for token buckets
   Duration tick{1};
   // Ticks in a window: rounded up for token buckets, down for sliding windows, so that a window
   // that is not a whole number of ticks makes the limit stricter, by less than 1 %.

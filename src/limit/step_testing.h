@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <ostream>
 #include <vector>
 
 #include "limit/check.h"
@@ -17,6 +18,16 @@ namespace stint::limit {
 
 // Throws if the limit is invalid, which fails the test.
 [[nodiscard]] inline Spec spec_of(const Limit& limit) { return compile(limit).value(); }
+
+// How a failed test shows them.
+inline void PrintTo(const Check& check, std::ostream* out) {
+  constexpr const char* kVerdicts[] = {"fits", "refused", "never_fits", "skipped"};
+  *out << kVerdicts[static_cast<std::size_t>(check.verdict)] << " for " << check.wait.count()
+       << " us";
+}
+inline void PrintTo(const Reading& reading, std::ostream* out) {
+  *out << reading.remaining << " left, whole in " << reading.reset.count() << " us";
+}
 
 inline constexpr Check kFits{Verdict::fits, Duration{0}};
 inline constexpr Check kNeverFits{Verdict::never_fits, Duration{0}};
@@ -45,7 +56,8 @@ template <class State>
   EXPECT_EQ(asked_at(state, opens - Duration{1}), refused_for(Duration{1})) << told();
   EXPECT_EQ(asked_at(state, opens), kFits) << told();
   State polled = state;
-  for (const TimePoint instant : {now + check.wait / 3, now + check.wait / 2, opens - Duration{1}}) {
+  for (const TimePoint instant :
+       {now + check.wait / 3, now + check.wait / 2, opens - Duration{1}}) {
     polled.advance(spec, instant);
     if (instant < opens) {
       EXPECT_EQ(polled.check(spec, need, instant), refused_for(opens - instant)) << told();

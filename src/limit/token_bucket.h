@@ -35,8 +35,9 @@ struct TokenBucket {
     const std::int64_t ticks = (now - last) / spec.tick;
     if (ticks == 0) return;
     const std::int64_t missing = (spec.capacity - level) * spec.window_ticks - rest;
-    // Clipped to the time to full before it is multiplied, so that no idle time overflows.
-    if (spec.quota > 0 && ticks >= base::div_ceil(missing, spec.quota)) {
+    // Clipped to the time to full before it is multiplied, so that no idle time overflows. One
+    // that is never refilled forgets after a quiet window: see whole_at.
+    if (spec.quota > 0 ? ticks >= base::div_ceil(missing, spec.quota) : now >= whole_at(spec)) {
       fill(spec);
       last = now;
       return;
@@ -64,7 +65,8 @@ struct TokenBucket {
     if (actual >= charged.amount) {
       take(spec, actual - charged.amount);
     } else {
-      level = std::min(level + (charged.amount - actual), spec.capacity);
+      level += charged.amount - actual;
+      if (level >= spec.capacity) fill(spec);
     }
   }
 

@@ -16,10 +16,11 @@ inline constexpr std::string_view kHeaderPrefix = "header:";
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
 }
 
-// Header names are compared without regard to case (RFC 9110, section 5.1), all others exactly.
+// Header names are compared without regard to case (RFC 9110, section 5.1), all others exactly;
+// the prefix, which is ours, too.
 [[nodiscard]] inline bool same_name(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;
-  if (!a.starts_with(kHeaderPrefix)) return a == b;
+  if (!a.starts_with(kHeaderPrefix) || !b.starts_with(kHeaderPrefix)) return a == b;
   return std::ranges::equal(a, b, {}, ascii_lower, ascii_lower);
 }
 

@@ -53,6 +53,7 @@ Result<void> check_condition(const Condition& condition, std::size_t depth, std:
   if (!condition.dimension.empty() || !condition.values.empty()) {
     return invalid("dimension", "belongs to a leaf, and this is a group with children");
   }
+  if (condition.logic > Logic::any) return invalid("logic", "is neither all nor any");
   for (std::size_t i = 0; i < condition.children.size(); ++i) {
     auto ok = check_condition(condition.children[i], depth + 1, leaves);
     if (!ok) return within(element("children", i), std::move(ok.error()));

@@ -55,7 +55,7 @@ struct BucketSlot {
 // One admission and its later settlement: a record that travels to the store and back, and is
 // then what the reservation remembers. The texts that the views point to live as long as it.
 struct AdmissionRecord {
-  base::Id id;             // unique; names log entries and leases
+  base::Id id;  // unique; names log entries and leases
   Duration lease_ttl{0};
   boost::container::small_vector<BucketSlot, 2> buckets;
   boost::container::small_vector<LimitSlot, 4> slots;

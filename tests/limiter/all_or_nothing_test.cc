@@ -23,12 +23,12 @@ Attributes of_key_and_team() {
 }
 
 TEST_F(AllOrNothing, ARefusalByTheTeamDoesNotChargeTheKey) {
-  for (const auto& policies : std::vector<std::vector<Policy>>{
-           {key_policy(), team_policy()},
-           {team_policy(), key_policy()},
-           {shadow_of_zero(), key_policy(), team_policy()},
-           {key_policy(), shadow_of_zero(), team_policy()},
-           {team_policy(), key_policy(), shadow_of_zero()}}) {
+  for (const auto& policies :
+       std::vector<std::vector<Policy>>{{key_policy(), team_policy()},
+                                        {team_policy(), key_policy()},
+                                        {shadow_of_zero(), key_policy(), team_policy()},
+                                        {key_policy(), shadow_of_zero(), team_policy()},
+                                        {team_policy(), key_policy(), shadow_of_zero()}}) {
     limit(policies);
     EXPECT_EQ(count_admitted(50, of_key_and_team()), 2);
     EXPECT_EQ(counter("key:api_key=k"), 2);
@@ -68,8 +68,8 @@ TEST_F(AllOrNothing, AnAbusiveUserDoesNotStarveTheSite) {
 TEST_F(AllOrNothing, TheRefusalDescribesTheLimitThatRefused) {
   const Policy requests{.id = "a", .limits = {requests_per(60s, 60)}};
   const Policy tokens{.id = "b", .limits = {tokens_per(3600s, 1000)}};
-  for (const auto& policies : std::vector<std::vector<Policy>>{{requests, tokens},
-                                                               {tokens, requests}}) {
+  for (const auto& policies :
+       std::vector<std::vector<Policy>>{{requests, tokens}, {tokens, requests}}) {
     limit(policies);
     Admission first = admit("k", {.input_tokens = 1000, .output_cap = 0});
     ASSERT_TRUE(first.admitted());
@@ -111,7 +111,8 @@ TEST_F(AllOrNothing, ALimitThatNeverFitsIsReportedWithoutAWait) {
 TEST_F(AllOrNothing, ALoneClientThatWaitsAsToldIsAdmittedAndOneTickEarlierRefused) {
   for (const Algorithm algorithm : {Algorithm::fixed_window, Algorithm::sliding_window,
                                     Algorithm::sliding_log, Algorithm::token_bucket}) {
-    limit({{.id = "p", .limits = {requests_per(7s, 3, algorithm), requests_per(60s, 5, algorithm)}}});
+    limit(
+        {{.id = "p", .limits = {requests_per(7s, 3, algorithm), requests_per(60s, 5, algorithm)}}});
     clock_.advance(1234567us);
     for (int round = 0; round < 30; ++round) {
       const Admission admission = admit("k");

@@ -112,8 +112,7 @@ TEST_F(Hostile, SpentBucketsGoBeforeThoseInUse) {
                   .group_by = {"client_ip"},
                   .limits = {requests_per(window, 9)}};
   };
-  limit({policy("short", "GET", 1s), policy("long", "POST", 1h)},
-        {.max_buckets = 1000});
+  limit({policy("short", "GET", 1s), policy("long", "POST", 1h)}, {.max_buckets = 1000});
   const auto touch = [&](int number, const char* method) {
     const std::string ip = std::to_string(number);
     Attributes attributes;

@@ -29,8 +29,7 @@ TEST_F(Options, EachFaultNamesItsField) {
   const Policy good{.id = "p", .limits = {in_flight(1)}};
   EXPECT_EQ(refusal(good), "accepted");
   EXPECT_EQ(refusal(good, {.max_buckets = 0}), "max_buckets: must be at least 1");
-  EXPECT_EQ(refusal(good, {.concurrency_ttl = 0s}),
-            "concurrency_ttl: must be between 3 s and 1 h");
+  EXPECT_EQ(refusal(good, {.concurrency_ttl = 0s}), "concurrency_ttl: must be between 3 s and 1 h");
   EXPECT_EQ(refusal(good, {.concurrency_ttl = 3601s}),
             "concurrency_ttl: must be between 3 s and 1 h");
 }

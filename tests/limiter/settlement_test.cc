@@ -100,8 +100,7 @@ TEST_F(SettledOnce, ARefusedOrInvalidRequestHoldsNothing) {
   ASSERT_TRUE(admitted("k"));
   EXPECT_FALSE(admit("k").reservation.holds());
   EXPECT_EQ(limiter_->admit(Attributes{}, {.requests = -5}).error().field, "cost.requests");
-  EXPECT_EQ(limiter_->admit(Attributes{}, {.input_tokens = -1}).error().field,
-            "cost.input_tokens");
+  EXPECT_EQ(limiter_->admit(Attributes{}, {.input_tokens = -1}).error().field, "cost.input_tokens");
   EXPECT_EQ(limiter_->admit(Attributes{}, {.output_cap = -1}).error().field, "cost.output_cap");
   EXPECT_EQ(limiter_->admit(Attributes{}, {.requests = kMaxQuantity + 1}).error().field,
             "cost.requests");

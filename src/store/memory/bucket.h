@@ -24,9 +24,8 @@ class Bucket {
   using Owner = std::unique_ptr<Bucket, Destroy>;
 
   // With fresh counters. `text` is kept only if it is not the key.
-  [[nodiscard]] static Owner create(std::uint64_t hash, std::string_view key,
-                                    std::string_view text, limit::LimitSetPtr limits,
-                                    bool overflow);
+  [[nodiscard]] static Owner create(std::uint64_t hash, std::string_view key, std::string_view text,
+                                    limit::LimitSetPtr limits, bool overflow);
   // The same key and a copy of every counter.
   [[nodiscard]] Owner clone() const;
   // The same key with the counters of other limits: those of the same name are taken from this

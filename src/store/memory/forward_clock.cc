@@ -28,14 +28,12 @@ void ForwardClock::look_at_wall_clock(std::int64_t steady) noexcept {
   next_look_.store(steady + kLookEvery, std::memory_order_relaxed);
   const std::int64_t seen = clock_.wall_now().time_since_epoch().count() - steady;
   std::int64_t offset = offset_.load(std::memory_order_relaxed);
-  while (seen > offset &&
-         !offset_.compare_exchange_weak(offset, seen, std::memory_order_relaxed)) {
+  while (seen > offset && !offset_.compare_exchange_weak(offset, seen, std::memory_order_relaxed)) {
   }
   if (seen >= offset - kTolerance.count()) return;
   std::int64_t due = next_warning_.load(std::memory_order_relaxed);
   if (steady < due || !on_warning_) return;
-  if (next_warning_.compare_exchange_strong(due, steady + kWarnEvery,
-                                            std::memory_order_relaxed)) {
+  if (next_warning_.compare_exchange_strong(due, steady + kWarnEvery, std::memory_order_relaxed)) {
     on_warning_("the wall clock was set back; limits go on with the time as it was");
   }
 }

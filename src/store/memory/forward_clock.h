@@ -30,8 +30,8 @@ class ForwardClock final : public TimeSource {
 
   const Clock& clock_;
   const std::function<void(std::string_view)> on_warning_;
-  std::atomic<std::int64_t> offset_;      // store time - steady time, us; never decreases
-  std::atomic<std::int64_t> next_look_;   // steady time, us
+  std::atomic<std::int64_t> offset_;     // store time - steady time, us; never decreases
+  std::atomic<std::int64_t> next_look_;  // steady time, us
   std::atomic<std::int64_t> next_warning_;
 };
 

@@ -61,9 +61,9 @@ bool changes(std::span<const LimitSlot> slots) {
 struct Located {
   HashedKey key;
   Stripe* stripe = nullptr;
-  Bucket* bucket = nullptr;   // the one that decides: found in the stripe, or `fresh`
-  Bucket::Owner fresh;        // not yet in the stripe
-  Bucket* victim = nullptr;   // makes way for `fresh`
+  Bucket* bucket = nullptr;  // the one that decides: found in the stripe, or `fresh`
+  Bucket::Owner fresh;       // not yet in the stripe
+  Bucket* victim = nullptr;  // makes way for `fresh`
 };
 
 class MemoryStore::Impl {
@@ -78,8 +78,7 @@ class MemoryStore::Impl {
     for (std::size_t i = 0; i < count; ++i) {
       // The first ones take what does not divide.
       const std::size_t more = i < options_.max_buckets % count ? 1 : 0;
-      stripes_.push_back(
-          std::make_unique<Stripe>(start, options_.max_buckets / count + more));
+      stripes_.push_back(std::make_unique<Stripe>(start, options_.max_buckets / count + more));
     }
     next_warning_ = start.time_since_epoch().count();
   }
@@ -246,8 +245,8 @@ class MemoryStore::Impl {
 
   // Room for the bucket of the last of `places`, in its stripe. The buckets of `keep` must stay;
   // looks at no more than `share` entries, which are taken off the budget.
-  static bool make_room(TimePoint now, std::span<Located> places, Buckets& keep,
-                        std::size_t share, std::size_t& budget) {
+  static bool make_room(TimePoint now, std::span<Located> places, Buckets& keep, std::size_t share,
+                        std::size_t& budget) {
     Located& place = places.back();
     Stripe& stripe = *place.stripe;
     const auto pending = static_cast<std::size_t>(
@@ -280,8 +279,8 @@ class MemoryStore::Impl {
       if (place.bucket != nullptr) {
         place.bucket = place.stripe->fit(place.bucket, slot.limits);
       } else {
-        place.fresh = Bucket::create(place.key.hash, place.key.key, place.key.key, slot.limits,
-                                     true);
+        place.fresh =
+            Bucket::create(place.key.hash, place.key.key, place.key.key, slot.limits, true);
         place.bucket = place.fresh.get();
       }
     }

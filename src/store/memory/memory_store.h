@@ -37,8 +37,8 @@ class MemoryStore final : public RateStore {
   void settle(AdmissionRecord& record, Settled done) override;
   void renew(std::span<AdmissionRecord* const> records, Done done) override;
   void reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page, Done done) override;
-  void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
-            BucketPage& page, Done done) override;
+  void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size, BucketPage& page,
+            Done done) override;
   [[nodiscard]] StoreStats stats() const override;
 
   // The same without a callback.

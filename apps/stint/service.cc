@@ -1,0 +1,247 @@
+#include "service.h"
+
+#include <csignal>
+#include <thread>
+#include <utility>
+
+#include "store/memory/forward_clock.h"
+#include "store/memory/memory_store.h"
+
+namespace stint::app {
+namespace {
+
+constexpr Duration kLookAtFiles = std::chrono::milliseconds{200};
+
+observe::LogLevel level_of(config::LogLevel level) {
+  switch (level) {
+    case config::LogLevel::trace:
+    case config::LogLevel::debug:
+      return observe::LogLevel::debug;
+    case config::LogLevel::info:
+      return observe::LogLevel::info;
+    case config::LogLevel::warn:
+      return observe::LogLevel::warn;
+    case config::LogLevel::error:
+      return observe::LogLevel::error;
+    case config::LogLevel::off:
+      return observe::LogLevel::off;
+  }
+  return observe::LogLevel::info;
+}
+
+observe::LogOptions log_options(const config::Observability& observability) {
+  observe::LogOptions options;
+  options.level = level_of(observability.log_level);
+  options.access_log = observability.access_log;
+  options.service_name = observability.service_name;
+  return options;
+}
+
+std::unexpected<StartError> cannot(std::string text) {
+  return std::unexpected(StartError{std::move(text)});
+}
+
+std::string cannot_listen(const std::string& addr, const net::NetError& error) {
+  if (error.code == net::NetErrc::address_in_use) return addr + ": address already in use";
+  return addr + ": " + error.text;
+}
+
+}  // namespace
+
+Service::Service(config::Bootstrap bootstrap, config::Environment environment, Reread reread)
+    : bootstrap_(std::move(bootstrap)),
+      environment_(std::move(environment)),
+      reread_(std::move(reread)),
+      log_(log_options(bootstrap_.observability)) {
+  const auto warn = [this](std::string_view text) { log_.warn(text); };
+  auto store = std::make_shared<store::MemoryStore>(
+      store::MemoryStoreOptions{.max_buckets = bootstrap_.ratelimit.max_buckets,
+                                .hash_seed = base::system_entropy().next(),
+                                .on_warning = warn},
+      std::make_unique<store::ForwardClock>(system_clock(), warn));
+  gateway_ = std::make_unique<gateway::Gateway>(bootstrap_, std::move(store), system_clock(),
+                                                base::system_entropy(), metrics_, log_);
+}
+
+Service::~Service() = default;
+
+void Service::serve_snapshot(std::shared_ptr<const config::Snapshot> snapshot) {
+  given_ = std::move(snapshot);
+}
+
+void Service::on_decision(std::function<void(const Decision&, std::string_view)> callback) {
+  gateway_->on_decision = std::move(callback);
+}
+
+std::expected<void, StartError> Service::start() {
+  signals_.emplace(loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP});
+  if (auto ok = open_workers(); !ok) return ok;
+  if (auto ok = open_metrics(); !ok) return ok;
+  if (auto ok = load_resources(); !ok) return ok;
+  for (auto& worker : workers_) worker->start();
+  log_.info("serving", {{"addr", bootstrap_.proxy.addr},
+                        {"port", std::int64_t{port_}},
+                        {"loops", static_cast<std::int64_t>(workers_.size())},
+                        {"counters", "in memory: limits hold for this process alone"}});
+  return {};
+}
+
+std::expected<void, StartError> Service::open_workers() {
+  const auto endpoint = net::parse_endpoint(bootstrap_.proxy.addr);
+  if (!endpoint) return cannot("proxy.addr: " + endpoint.error().text);
+  const auto port = net::probe_port(*endpoint);
+  if (!port) return cannot(cannot_listen(bootstrap_.proxy.addr, port.error()));
+  port_ = *port;
+  net::Endpoint bound = *endpoint;
+  bound.port = port_;
+  const config::ClientTls& tls = bootstrap_.upstream.tls;
+  auto context = net::TlsClientContext::create({.ca_file = tls.ca_file,
+                                                .cert_file = tls.cert_file,
+                                                .key_file = tls.key_file,
+                                                .verify = tls.verify});
+  if (!context) return cannot("upstream.tls: " + context.error().text);
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int loops = config::event_loops(bootstrap_.proxy, cores);
+  for (int i = 0; i < loops; ++i) {
+    auto worker = Worker::create(*gateway_, bound, *context);
+    if (!worker) return cannot(cannot_listen(bootstrap_.proxy.addr, worker.error()));
+    workers_.push_back(std::move(*worker));
+  }
+  return {};
+}
+
+std::expected<void, StartError> Service::open_metrics() {
+  const auto& prometheus = bootstrap_.observability.prometheus;
+  if (!prometheus.enabled) return {};
+  const auto endpoint = net::parse_endpoint(prometheus.addr);
+  if (!endpoint) return cannot("observability.metrics.prometheus.addr: " + endpoint.error().text);
+  if (const auto port = net::probe_port(*endpoint); !port) {
+    return cannot(cannot_listen(prometheus.addr, port.error()));
+  }
+  auto listener = net::Listener::open(loop_, *endpoint);
+  if (!listener) return cannot(cannot_listen(prometheus.addr, listener.error()));
+  metrics_server_ = std::make_unique<http::Server>(
+      loop_, std::move(*listener), http::ServerLimits{},
+      [this](http::Exchange& exchange) { return answer_scrape(exchange); });
+  return {};
+}
+
+std::expected<void, StartError> Service::load_resources() {
+  if (given_) {
+    adopt(given_);
+    return {};
+  }
+  loader_.emplace(bootstrap_.resources_file, environment_);
+  const auto loaded = loader_->poll();
+  if (!loaded) return {};  // somebody is writing it: 503 until it is whole
+  if (const auto* faults = std::get_if<std::vector<config::Fault>>(&*loaded)) {
+    std::string text;
+    for (const config::Fault& fault : *faults) text += to_string(fault) + "\n";
+    if (!text.empty()) text.pop_back();
+    return cannot(std::move(text));
+  }
+  for (const config::Fault& warning : loader_->warnings()) log_.warn(to_string(warning));
+  adopt(std::get<config::ResourceLoader::Snapshots>(*loaded));
+  return {};
+}
+
+void Service::adopt(std::shared_ptr<const config::Snapshot> snapshot) {
+  // The old one is dropped last: metrics that both have go on.
+  auto serving = gateway_->adopt(std::move(snapshot));
+  for (auto& worker : workers_) worker->serve_by(serving);
+  serving_ = std::move(serving);
+}
+
+int Service::run() {
+  tasks_.start(obey_signals());
+  tasks_.start(keep_leases());
+  if (loader_) tasks_.start(watch_resources());
+  if (metrics_server_) tasks_.start(serve_metrics());
+  loop_.run();
+  for (auto& worker : workers_) worker->join();
+  return 0;
+}
+
+net::Task<void> Service::watch_resources() {
+  for (;;) {
+    const bool go_on = co_await loop_.wait_for(kLookAtFiles);
+    if (!go_on) co_return;
+    look_at_resources();
+  }
+}
+
+void Service::look_at_resources() {
+  const auto change = loader_->poll();
+  if (!change) return;
+  if (const auto* faults = std::get_if<std::vector<config::Fault>>(&*change)) {
+    for (const config::Fault& fault : *faults) log_.error(to_string(fault));
+    log_.error("the resources were refused; the last good ones serve on");
+    return;
+  }
+  for (const config::Fault& warning : loader_->warnings()) log_.warn(to_string(warning));
+  adopt(std::get<config::ResourceLoader::Snapshots>(*change));
+  log_.info("new resources in force",
+            {{"generation", static_cast<std::int64_t>(loader_->generation())}});
+}
+
+net::Task<void> Service::keep_leases() {
+  const Duration pause = bootstrap_.ratelimit.concurrency_ttl / 9;
+  for (;;) {
+    const bool go_on = co_await loop_.wait_for(pause);
+    if (!go_on) co_return;
+    gateway_->renew_leases();
+  }
+}
+
+net::Task<void> Service::obey_signals() {
+  int signal = SIGHUP;
+  while (signal == SIGHUP) {
+    signal = co_await signals_->next();
+    if (signal != SIGHUP) break;
+    reread_bootstrap();
+    if (loader_) loader_->again();
+  }
+  log_.info("stopping");
+  gateway_->set_stopping();
+  const config::Shutdown& shutdown = bootstrap_.shutdown;
+  co_await loop_.wait_for(shutdown.min_drain);
+  for (auto& worker : workers_) worker->drain(shutdown.max_drain - shutdown.min_drain);
+  // Blocks this loop alone: nothing but the ends of the workers matters any more.
+  for (auto& worker : workers_) worker->join();
+  if (metrics_server_) co_await metrics_server_->stop();
+  log_.info("stopped");
+  loop_.stop();
+}
+
+void Service::reread_bootstrap() {
+  if (!reread_) return;
+  const auto loaded = reread_();
+  for (const config::Fault& fault : loaded.faults) log_.error(to_string(fault));
+  if (!loaded.value) {
+    log_.error("the bootstrap configuration was refused; the old one stays");
+    return;
+  }
+  for (const std::string& key : config::restart_keys(bootstrap_, *loaded.value)) {
+    log_.warn("changed, and needs a restart: " + key);
+  }
+  log_.set_level(level_of(loaded.value->observability.log_level));
+}
+
+net::Task<void> Service::serve_metrics() { co_await metrics_server_->serve(); }
+
+net::Task<void> Service::answer_scrape(http::Exchange& exchange) {
+  http::ResponseHead head;
+  std::string body;
+  if (exchange.head().path != bootstrap_.observability.prometheus.path) {
+    head.status = 404;
+    head.fields.add("Content-Type", "text/plain");
+    body = "not here\n";
+  } else {
+    head.fields.add("Content-Type", std::string(observe::Metrics::content_type()));
+    body = metrics_.text();
+  }
+  auto sent = co_await exchange.respond(std::move(head), std::move(body));
+  (void)sent;
+}
+
+}  // namespace stint::app

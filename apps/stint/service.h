@@ -1,0 +1,82 @@
+// The whole program while it serves: configuration, data plane, metrics, signals.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/bootstrap.h"
+#include "config/file_source.h"
+#include "gateway/gateway.h"
+#include "net/event_loop.h"
+#include "net/listener.h"
+#include "net/signals.h"
+#include "observe/log.h"
+#include "observe/metrics.h"
+#include "worker.h"
+
+namespace stint::app {
+
+// One of the start-up errors that end the program, as text for a person.
+struct StartError {
+  std::string text;
+};
+
+// Thread rule: the thread that runs it.
+class Service {
+ public:
+  // How to read the bootstrap again on SIGHUP; may be empty.
+  using Reread = std::function<config::Loaded<config::Bootstrap>()>;
+
+  Service(config::Bootstrap bootstrap, config::Environment environment, Reread reread);
+  ~Service();
+
+  // Instead of a resources file, for `stint demo`. Before `start`.
+  void serve_snapshot(std::shared_ptr<const config::Snapshot> snapshot);
+  // See Gateway::on_decision. Before `start`.
+  void on_decision(std::function<void(const Decision&, std::string_view)> callback);
+
+  // Binds everything and serves from then on.
+  [[nodiscard]] std::expected<void, StartError> start();
+  // Where the data plane listens, after `start`.
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+  // Until SIGTERM or SIGINT, and until all requests have ended then. 0: orderly.
+  [[nodiscard]] int run();
+
+ private:
+  [[nodiscard]] std::expected<void, StartError> load_resources();
+  [[nodiscard]] std::expected<void, StartError> open_metrics();
+  [[nodiscard]] std::expected<void, StartError> open_workers();
+  void adopt(std::shared_ptr<const config::Snapshot> snapshot);
+  void reread_bootstrap();
+  void look_at_resources();
+
+  [[nodiscard]] net::Task<void> watch_resources();
+  [[nodiscard]] net::Task<void> keep_leases();
+  [[nodiscard]] net::Task<void> obey_signals();
+  [[nodiscard]] net::Task<void> serve_metrics();
+  [[nodiscard]] net::Task<void> answer_scrape(http::Exchange& exchange);
+
+  config::Bootstrap bootstrap_;
+  config::Environment environment_;
+  Reread reread_;
+  observe::Metrics metrics_;
+  observe::Log log_;
+  net::EventLoop loop_;  // of everything but the data plane
+  net::TaskGroup tasks_{loop_};
+  std::optional<net::Signals> signals_;
+  std::unique_ptr<gateway::Gateway> gateway_;
+  std::optional<config::ResourceLoader> loader_;
+  std::shared_ptr<const config::Snapshot> given_;
+  std::shared_ptr<const gateway::Serving> serving_;
+  std::unique_ptr<http::Server> metrics_server_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace stint::app

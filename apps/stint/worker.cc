@@ -1,0 +1,78 @@
+#include "worker.h"
+
+#include <utility>
+
+namespace stint::app {
+namespace {
+
+http::ServerLimits limits_of(const config::Proxy& proxy) {
+  http::ServerLimits limits;
+  limits.request_line_bytes = static_cast<std::size_t>(proxy.request_line_limit_bytes);
+  limits.header_bytes = static_cast<std::size_t>(proxy.header_limit_bytes);
+  limits.header_count = static_cast<std::size_t>(proxy.header_limit_count);
+  limits.body_bytes = static_cast<std::size_t>(proxy.request_body_limit_bytes);
+  limits.header_timeout = proxy.header_timeout;
+  limits.body_timeout = proxy.body_timeout;
+  limits.idle_timeout = proxy.idle_timeout;
+  limits.write_timeout = proxy.write_timeout;
+  return limits;
+}
+
+}  // namespace
+
+net::NetResult<std::unique_ptr<Worker>> Worker::create(
+    gateway::Gateway& gateway, const net::Endpoint& endpoint,
+    std::shared_ptr<const net::TlsClientContext> tls) {
+  std::unique_ptr<Worker> worker(new Worker(gateway, std::move(tls)));
+  auto listener = net::Listener::open(worker->loop_, endpoint);
+  if (!listener) return std::unexpected(std::move(listener.error()));
+  Worker* self = worker.get();
+  worker->server_ = std::make_unique<http::Server>(
+      worker->loop_, std::move(*listener), limits_of(gateway.bootstrap().proxy),
+      [self](http::Exchange& exchange) { return self->dispatcher_.handle(exchange); });
+  worker->server_->on_exception = [self](const std::string& what) {
+    self->gateway_.log().error("a request failed inside", {{"what", what}});
+  };
+  return worker;
+}
+
+Worker::Worker(gateway::Gateway& gateway, std::shared_ptr<const net::TlsClientContext> tls)
+    : gateway_(gateway), dispatcher_(loop_, gateway, std::move(tls)) {}
+
+Worker::~Worker() { join(); }
+
+void Worker::start() {
+  thread_ = std::thread([this] {
+    tasks_.start(serve());
+    loop_.run();
+  });
+}
+
+void Worker::serve_by(std::shared_ptr<const gateway::Serving> serving) {
+  loop_.post(
+      [this, serving = std::move(serving)]() mutable { dispatcher_.serve_by(std::move(serving)); });
+}
+
+void Worker::drain(Duration grace) {
+  loop_.post([this, grace] { tasks_.start(end(grace)); });
+}
+
+void Worker::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+net::Task<void> Worker::serve() { co_await server_->serve(); }
+
+net::Task<void> Worker::end(Duration grace) {
+  constexpr Duration kLook = std::chrono::milliseconds{20};
+  server_->drain();
+  const Duration deadline = loop_.now() + grace;
+  while (server_->active_exchanges() > 0 && loop_.now() < deadline) {
+    co_await loop_.wait_for(kLook);
+  }
+  co_await server_->stop();
+  dispatcher_.close_idle();
+  loop_.stop();
+}
+
+}  // namespace stint::app

@@ -1,0 +1,48 @@
+// One event loop of the data plane: a thread, a listener, the requests of its connections.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "gateway/gateway.h"
+#include "http/server.h"
+#include "net/connect.h"
+#include "net/event_loop.h"
+#include "net/listener.h"
+
+namespace stint::app {
+
+// Thread rule: as each function says.
+class Worker {
+ public:
+  // Listens from here on. Error: why it cannot.
+  [[nodiscard]] static net::NetResult<std::unique_ptr<Worker>> create(
+      gateway::Gateway& gateway, const net::Endpoint& endpoint,
+      std::shared_ptr<const net::TlsClientContext> tls);
+  ~Worker();
+
+  // Before it: serve_by. Once.
+  void start();
+  // Any thread.
+  void serve_by(std::shared_ptr<const gateway::Serving> serving);
+  // Any thread; once. No new connections from now on; ends when all requests are answered, or
+  // after `grace` ends those that are not. `join` returns then.
+  void drain(Duration grace);
+  void join();
+
+ private:
+  Worker(gateway::Gateway& gateway, std::shared_ptr<const net::TlsClientContext> tls);
+  [[nodiscard]] net::Task<void> serve();
+  [[nodiscard]] net::Task<void> end(Duration grace);
+
+  gateway::Gateway& gateway_;
+  net::EventLoop loop_;
+  net::TaskGroup tasks_{loop_};
+  gateway::Dispatcher dispatcher_;
+  std::unique_ptr<http::Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace stint::app

@@ -1,0 +1,213 @@
+// ratelimit{}: where the counters live, and what holds for all limits.
+#include <array>
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/address.h"
+#include "config/bootstrap_sections.h"
+#include "config/names.h"
+#include "stint/limit.h"
+
+namespace stint::config {
+namespace {
+
+constexpr Duration kSecond = std::chrono::seconds{1};
+constexpr std::array<std::string_view, 2> kBackends{"memory", "redis"};
+constexpr std::array<std::string_view, 4> kRedisModes{"single", "sentinel", "cluster", "ring"};
+
+std::optional<std::string> check_key_prefix(std::string_view text) {
+  // Braces would move the hash tag, and with it the slot.
+  const bool good =
+      !text.empty() && text.size() <= 64 && text.find_first_of("{} ") == std::string_view::npos;
+  return good ? std::nullopt
+              : std::optional<std::string>("must be 1 to 64 characters without { } and spaces");
+}
+
+// "name=url" or a URL; the name ends before the URL begins.
+Scalar<Shard> parse_shard(std::string_view text) {
+  Shard shard;
+  const std::size_t equals = text.find('=');
+  if (equals != std::string_view::npos && equals < text.find("://")) {
+    shard.name = text.substr(0, equals);
+    text.remove_prefix(equals + 1);
+    if (shard.name.empty()) return std::unexpected<std::string>("has no name before the =");
+  }
+  if (auto wrong = check_redis_url(text)) return std::unexpected(std::move(*wrong));
+  shard.url = text;
+  return shard;
+}
+
+std::optional<std::string> check_shard(std::string_view text) {
+  auto shard = parse_shard(text);
+  return shard ? std::nullopt : std::optional(std::move(shard.error()));
+}
+
+std::optional<std::string> check_node(std::string_view text) {
+  return text.find("://") == std::string_view::npos ? check_host_port(text) : check_redis_url(text);
+}
+
+// What tells a shard from others: its name, or host:port/database.
+std::string identity(const Shard& shard) {
+  if (!shard.name.empty()) return shard.name;
+  const auto url = parse_redis_url(shard.url);
+  if (!url) return {};
+  return url->host + ":" + std::to_string(url->port) + "/" +
+         std::to_string(url->database.value_or(0));
+}
+
+void check_distinct(MapReader& reader, std::string_view name, const std::vector<Shard>& shards) {
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const std::string who = identity(shards[i]);
+    if (who.empty()) continue;
+    const auto [other, fresh] = seen.emplace(who, i);
+    if (fresh) continue;
+    const Node* list = reader.peek(name);
+    const bool own_place = list != nullptr && i < list->children.size();
+    const std::string element = "[" + std::to_string(i) + "]";
+    Context& context = reader.context();
+    context.faults.push_back(
+        context.fault_at(own_place ? list->children[i] : *list, reader.path(name) + element,
+                         "is the shard " + quoted(who) + " as is " + std::string(name) + "[" +
+                             std::to_string(other->second) + "]; give each a name of its own"));
+  }
+}
+
+// `shards` (maps) or `urls` (texts): two ways to write the same.
+void read_shards(MapReader& reader, std::vector<Shard>& out) {
+  std::vector<Shard> shards;
+  std::vector<std::string> urls;
+  reader.maps("shards", [&](MapReader& item) {
+    Shard shard;
+    item.text("name", shard.name);
+    item.text("url", shard.url, check_redis_url);
+    item.decimal("weight", shard.weight, 0.01, 100);
+    item.finish();
+    item.require("url");
+    shards.push_back(std::move(shard));
+  });
+  reader.texts("urls", urls, check_shard);
+  if (reader.context().known != nullptr) return;
+  if (reader.given("shards") && reader.given("urls")) {
+    reader.fault("urls", "says the same as shards; keep one of them");
+    return;
+  }
+  check_distinct(reader, "shards", shards);
+  for (const std::string& url : urls) shards.push_back(*parse_shard(url));
+  if (!urls.empty()) check_distinct(reader, "urls", shards);
+  out = std::move(shards);
+}
+
+// The keys that give addresses, and the mode that each belongs to.
+struct AddressKey {
+  const char* name;
+  RedisMode mode;
+};
+constexpr std::array<AddressKey, 5> kAddressKeys{{{"url", RedisMode::single},
+                                                  {"sentinels", RedisMode::sentinel},
+                                                  {"nodes", RedisMode::cluster},
+                                                  {"shards", RedisMode::ring},
+                                                  {"urls", RedisMode::ring}}};
+
+std::string_view name_of(RedisMode mode) { return kRedisModes[static_cast<std::size_t>(mode)]; }
+
+// The mode's own keys must be there, and no other's.
+void check_mode(MapReader& reader, Redis& redis) {
+  const AddressKey* first = nullptr;
+  for (const AddressKey& key : kAddressKeys) {
+    if (first == nullptr && reader.given(key.name)) first = &key;
+  }
+  if (first == nullptr && !reader.given("mode")) {
+    reader.fault("",
+                 "has no address: give url, sentinels, nodes or shards, or set REDIS_URLS or "
+                 "REDIS_URL in the environment");
+    return;
+  }
+  if (!reader.given("mode")) redis.mode = first->mode;
+
+  const std::string mode(name_of(redis.mode));
+  const auto needs = [&](bool good, const std::string& what) {
+    if (!good) reader.fault("mode", mode + " needs " + what);
+  };
+  switch (redis.mode) {
+    case RedisMode::single:
+      needs(!redis.url.empty(), "url");
+      break;
+    case RedisMode::sentinel:
+      needs(!redis.sentinels.empty(), "sentinels");
+      needs(!redis.master_name.empty(), "master_name");
+      break;
+    case RedisMode::cluster:
+      needs(!redis.nodes.empty(), "nodes");
+      break;
+    case RedisMode::ring:
+      needs(!redis.shards.empty(), "shards or urls");
+      break;
+  }
+  const auto belongs = [&](const char* name, RedisMode owner) {
+    if (!reader.given(name) || owner == redis.mode) return;
+    reader.fault(name, "belongs to mode " + std::string(name_of(owner)) + ", and this is " + mode);
+  };
+  for (const AddressKey& key : kAddressKeys) belongs(key.name, key.mode);
+  belongs("master_name", RedisMode::sentinel);
+  belongs("virtual_nodes", RedisMode::ring);
+  belongs("previous", RedisMode::ring);
+  belongs("handover_secs", RedisMode::ring);
+}
+
+}  // namespace
+
+std::string_view to_string(OnStoreError rule) noexcept {
+  const auto index = static_cast<std::size_t>(rule);
+  return index < kOnStoreErrorNames.size() ? kOnStoreErrorNames[index] : "unknown";
+}
+
+void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
+  constexpr Duration kMillisecond = std::chrono::milliseconds{1};
+  Redis redis;
+  const std::size_t faults = reader.context().faults.size();
+  reader.choice("mode", redis.mode, kRedisModes);
+  reader.text("url", redis.url, check_redis_url);
+  reader.texts("nodes", redis.nodes, check_node);
+  reader.texts("sentinels", redis.sentinels, check_host_port);
+  reader.text("master_name", redis.master_name);
+  read_shards(reader, redis.shards);
+  reader.integer("virtual_nodes", redis.virtual_nodes, 1, 10'000);
+  MapReader previous = reader.map("previous");
+  read_shards(previous, redis.previous);
+  previous.finish();
+  reader.duration_in("handover_secs", redis.handover, kSecond, 1, 3600);
+  reader.text("username", redis.username);
+  reader.secret("password", redis.password);
+  reader.integer("database", redis.database, 0, 65'535);
+  read_client_tls(reader.map("tls"), redis.tls);
+  reader.duration_in("timeout_ms", redis.timeout, kMillisecond, 1, 60'000);
+  reader.finish();
+  if (!in_use) return;
+  if (reader.context().faults.size() == faults) check_mode(reader, redis);
+  out = std::move(redis);
+}
+
+void read_ratelimit(MapReader reader, RateLimit& out) {
+  constexpr std::int64_t kMostBuckets = 1'000'000'000;
+  const std::size_t faults = reader.context().faults.size();
+  reader.choice("backend", out.backend, kBackends);
+  MapReader memory = reader.map("memory");
+  memory.integer("max_buckets", out.max_buckets, 1, kMostBuckets);
+  memory.finish();
+  reader.duration_in("concurrency_ttl_secs", out.concurrency_ttl, kSecond, 3, 3600);
+  reader.choice("on_store_error", out.on_store_error, kOnStoreErrorNames);
+  reader.integer("replicas", out.replicas, 1, 100'000);
+  reader.text("key_prefix", out.key_prefix, check_key_prefix);
+  reader.integer("media_part_tokens", out.media_part_tokens, 0, kMaxQuantity);
+  const bool redis = out.backend == Backend::redis;
+  read_redis(reader.map("redis"), redis, out.redis);
+  reader.finish();
+  // Whoever has to mend the block is told that first.
+  if (redis && reader.context().faults.size() == faults) reader.unavailable("backend");
+}
+
+}  // namespace stint::config

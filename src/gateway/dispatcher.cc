@@ -1,0 +1,210 @@
+// Which way a request goes, and what is known of it on the way.
+#include <algorithm>
+#include <utility>
+
+#include "gateway/gateway.h"
+#include "gateway/model_list.h"
+#include "gateway/refusal.h"
+#include "gateway/request.h"
+
+namespace stint::gateway {
+namespace {
+
+// A value of these fields that may go into logs and on to an upstream as it is.
+bool usable_as_id(std::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+std::optional<std::string_view> presented_key(const http::Fields& fields) {
+  constexpr std::string_view kBearer = "bearer ";
+  if (const auto field = fields.get("authorization")) {
+    if (field->size() > kBearer.size() && http::iequal(field->substr(0, kBearer.size()), kBearer)) {
+      return field->substr(kBearer.size());
+    }
+    return std::nullopt;
+  }
+  return fields.get("x-api-key");
+}
+
+}  // namespace
+
+Dispatcher::Request::Request(http::Exchange& exchange_in, std::shared_ptr<const Serving> serving_in,
+                             Gateway& gateway)
+    : exchange(exchange_in),
+      serving(std::move(serving_in)),
+      started(gateway.clock().steady_now()),
+      client(gateway.addresses().of(exchange.peer_address(), exchange.head().fields)) {
+  for (const std::string& name : gateway.bootstrap().proxy.request_id_accept_headers) {
+    const auto value = head().fields.get(name);
+    if (value && usable_as_id(*value)) {
+      id = *value;
+      break;
+    }
+  }
+  if (id.empty()) id = gateway.new_request_id();
+  attributes.set(Dimension::client_ip, client.key)
+      .set(Dimension::method, head().method)
+      .set(Dimension::path, head().path)
+      .set(Dimension::host, head().host);
+  if (!serving) return;
+  header_values.reserve(serving->header_attributes().size());
+  for (const std::string& attribute : serving->header_attributes()) {
+    auto value = head().fields.joined(attribute.substr(attribute.find(':') + 1));
+    if (!value) continue;
+    header_values.push_back(std::move(*value));
+    attributes.set(attribute, header_values.back());
+  }
+}
+
+Dispatcher::Dispatcher(net::EventLoop& loop, Gateway& gateway,
+                       std::shared_ptr<const net::TlsClientContext> tls)
+    : loop_(loop), gateway_(gateway), upstream_(loop, {}, std::move(tls)) {}
+Dispatcher::~Dispatcher() = default;
+
+net::Task<void> Dispatcher::handle(http::Exchange& exchange) {
+  Request request(exchange, serving_, gateway_);
+  gateway_.request_metrics().in_flight.add(1);
+  std::exception_ptr failure;
+  try {
+    co_await dispatch(request);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  request.permit.release();
+  gateway_.request_metrics().in_flight.add(-1);
+  finish(request);
+  if (failure) std::rethrow_exception(failure);
+}
+
+net::Task<void> Dispatcher::dispatch(Request& request) {
+  const http::RequestHead& head = request.head();
+  if (head.path == "/livez") {
+    request.route = "livez";
+    http::ResponseHead ok;
+    ok.fields.add("Content-Type", "text/plain");
+    co_return co_await respond(request, std::move(ok), "ok\n");
+  }
+  if (head.path == "/readyz") co_return co_await readyz(request);
+  if (!request.serving) {
+    co_return co_await fail(request, GatewayError::not_ready);
+  }
+  if (head.path == "/v1/models") co_return co_await models(request);
+  if (head.path == "/v1/chat/completions" || head.path == "/v1/embeddings") {
+    co_return co_await chat_or_embeddings(request);
+  }
+  co_return co_await plain_route(request);
+}
+
+net::Task<void> Dispatcher::readyz(Request& request) {
+  request.route = "readyz";
+  const bool ready = request.serving != nullptr && !gateway_.stopping();
+  http::ResponseHead head;
+  head.status = ready ? 200 : 503;
+  head.fields.add("Content-Type", "application/json");
+  std::string body = ready                 ? R"({"status":"ready")"
+                     : gateway_.stopping() ? R"({"status":"stopping")"
+                                           : R"({"status":"waiting for configuration")";
+  const std::uint64_t generation = request.serving ? request.serving->snapshot().generation() : 0;
+  body += R"(,"generation":)" + std::to_string(generation);
+  body += R"(,"store":{"backend":"memory","degraded":false}})";
+  body += '\n';
+  co_return co_await respond(request, std::move(head), std::move(body));
+}
+
+// Costs nothing and is not limited, but for what is limited before authentication elsewhere.
+net::Task<void> Dispatcher::models(Request& request) {
+  request.route = "models";
+  if (request.head().method != "GET" && request.head().method != "HEAD") {
+    co_return co_await wrong_method(request, "GET, HEAD");
+  }
+  const auto failed = authenticate(request);
+  if (failed) co_return co_await fail(request, *failed);
+  std::string body = model_list(request.serving->snapshot(), *request.key);
+  http::ResponseHead head;
+  head.fields.add("Content-Type", "application/json");
+  co_return co_await respond(request, std::move(head), std::move(body));
+}
+
+std::optional<GatewayError> Dispatcher::authenticate(Request& request) const {
+  const auto presented = presented_key(request.head().fields);
+  if (!presented || presented->empty()) return GatewayError::missing_key;
+  const config::ApiKey* key = request.serving->snapshot().find_api_key(*presented);
+  if (key == nullptr || key->disabled || key->expired(gateway_.clock().wall_now())) {
+    return GatewayError::unknown_key;
+  }
+  request.key = key;
+  request.attributes.set(Dimension::api_key, key->id);
+  if (!key->team_id.empty()) request.attributes.set(Dimension::team, key->team_id);
+  if (!key->user_id.empty()) request.attributes.set(Dimension::member, key->user_id);
+  return std::nullopt;
+}
+
+bool Dispatcher::admit(Request& request, admission::LimiterCore& core, const Cost& cost) {
+  auto admission = core.admit(request.attributes, cost);
+  if (!admission) {  // no cost of a request can be out of bounds: a bug, answered as one
+    throw std::logic_error("admission failed: " + to_string(admission.error()));
+  }
+  const bool admitted = request.permit.add(std::move(*admission));
+  return admitted;
+}
+
+net::Task<void> Dispatcher::fail(Request& request, GatewayError error, std::string about) {
+  OwnAnswer answer = error_answer(error, about, request.style);
+  if (request.permit.limited()) {
+    set_rate_limit_fields(answer.head.fields, request.permit.decision(), request.style,
+                          gateway_.clock().wall_now());
+  }
+  co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
+}
+
+net::Task<void> Dispatcher::wrong_method(Request& request, std::string allowed) {
+  OwnAnswer answer = error_answer(GatewayError::wrong_method, request.head().method);
+  answer.head.fields.add("Allow", std::move(allowed));
+  co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
+}
+
+net::Task<void> Dispatcher::refuse(Request& request) {
+  const Decision& decision = request.permit.decision();
+  if (const LimitStatus* refused = decision.refused_by()) request.refused_by = refused->policy_id;
+  OwnAnswer answer = stint::gateway::refuse(decision, request.style, gateway_.clock().wall_now());
+  co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
+}
+
+net::Task<void> Dispatcher::respond(Request& request, http::ResponseHead head, std::string body) {
+  head.fields.set("X-Request-Id", request.id);
+  request.status = head.status;
+  request.bytes_out = body.size();
+  auto sent = co_await request.exchange.respond(std::move(head), std::move(body));
+  if (!sent) request.status = 0;
+}
+
+void Dispatcher::finish(Request& request) const {
+  const Duration took = gateway_.clock().steady_now() - request.started;
+  gateway_.request_metrics().count(request.route, request.status, took);
+  if (request.serving) {
+    const Decision& decision = request.permit.decision();
+    if (request.permit.asked()) request.serving->count(decision);
+    if (gateway_.on_decision && request.permit.asked()) {
+      gateway_.on_decision(decision, request.head().method + " " + request.head().path);
+    }
+  }
+  if (!gateway_.log().access_log()) return;
+  gateway_.log().access(
+      {.method = request.head().method,
+       .route = request.route,
+       .status = request.status,
+       .duration = took,
+       .bytes_in = request.bytes_in,
+       .bytes_out = request.bytes_out,
+       .input_tokens = request.usage.input_tokens,
+       .output_tokens = request.usage.output_tokens,
+       .estimated = request.usage.estimated,
+       .refused_by = request.refused_by,
+       .request_id = request.id,
+       .client = request.client.address,
+       .api_key = request.key ? std::string_view(request.key->id) : "",
+       .model = request.model ? std::string_view(request.model->display_name) : ""});
+}
+
+}  // namespace stint::gateway

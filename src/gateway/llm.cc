@@ -1,0 +1,114 @@
+// Chat completions and embeddings: parse, admit, forward, meter.
+#include <algorithm>
+#include <utility>
+
+#include "gateway/gateway.h"
+#include "gateway/openai_request.h"
+#include "gateway/refusal.h"
+#include "gateway/request.h"
+
+namespace stint::gateway {
+namespace {
+
+struct Endpoint {
+  OpenAiEndpoint kind;
+  std::string_view route;   // for logs
+  std::string_view target;  // below the provider's api_base
+};
+
+const Endpoint* endpoint_of(std::string_view path) {
+  static constexpr Endpoint kEndpoints[] = {
+      {OpenAiEndpoint::chat_completions, "chat.completions", "/chat/completions"},
+      {OpenAiEndpoint::embeddings, "embeddings", "/embeddings"}};
+  for (const Endpoint& endpoint : kEndpoints) {
+    if (path.starts_with("/v1") && path.substr(3) == endpoint.target) return &endpoint;
+  }
+  return nullptr;
+}
+
+Cost cost_of(const OpenAiRequest& asked, const config::Model& model) {
+  Cost cost{.input_tokens = asked.input_tokens, .output_cap = asked.output_cap};
+  if (!cost.output_cap && model.max_output_tokens) {
+    const std::int64_t cap = *model.max_output_tokens;
+    cost.output_cap = cap > kMaxQuantity / asked.choices ? kMaxQuantity : cap * asked.choices;
+  }
+  return cost;
+}
+
+// What the client sent, without what is about its connection, its key, or the coding of the body:
+// the answer is to come as it is, so that it can be metered.
+http::Fields fields_for(const http::Fields& received, const config::ProviderKey& provider,
+                        const std::string& request_id) {
+  http::Fields fields = received;
+  http::remove_hop_by_hop(fields);
+  for (const char* name : {"Host", "Content-Length", "Expect", "Authorization", "x-api-key",
+                           "Accept-Encoding", "Cookie"}) {
+    fields.remove(name);
+  }
+  fields.set("Authorization", "Bearer " + provider.secret);
+  fields.set("Accept-Encoding", "identity");
+  fields.set("X-Request-Id", request_id);
+  return fields;
+}
+
+}  // namespace
+
+net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
+  const Endpoint& endpoint = *endpoint_of(request.head().path);
+  request.route = endpoint.route;
+  if (request.head().method != "POST") co_return co_await wrong_method(request, "POST");
+  if (!admit_early(request)) co_return co_await refuse(request);
+  const auto failed = authenticate(request);
+  if (failed) co_return co_await fail(request, *failed);
+
+  auto body = co_await request.exchange.read_body();
+  if (!body) co_return;  // answered, or gone
+  request.bytes_in = body->size();
+  const TokenEstimateOptions options{gateway_.bootstrap().ratelimit.media_part_tokens};
+  auto asked = parse_openai_request(endpoint.kind, *body, options);
+  if (!asked) {
+    OwnAnswer answer = error_answer(asked.error());
+    co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
+  }
+
+  const config::Snapshot& snapshot = request.serving->snapshot();
+  const config::Model* model = snapshot.find_model(asked->model);
+  const config::ProviderKey* provider =
+      model == nullptr ? nullptr : snapshot.find_provider_key(model->provider_key_id);
+  if (provider == nullptr)
+    co_return co_await fail(request, GatewayError::unknown_model, asked->model);
+  request.model = model;
+  if (!request.key->allows(asked->model)) {
+    co_return co_await fail(request, GatewayError::forbidden_model, asked->model);
+  }
+  if (provider->adapter != config::Adapter::openai) {
+    co_return co_await fail(request, GatewayError::bad_request,
+                            "this model speaks another format than this endpoint, and no "
+                            "translation is available yet");
+  }
+
+  const std::string upstream_name = config::upstream_model(*model, asked->model);
+  request.attributes.set(Dimension::model, model->display_name)
+      .set(Dimension::model_name, upstream_name)
+      .set(Dimension::provider, model->provider);
+  const Cost cost = cost_of(*asked, *model);
+  if (!admit(request, gateway_.late(), cost)) co_return co_await refuse(request);
+
+  Forwarding forwarding;
+  forwarding.origin = request.serving->origin_of(*provider);
+  forwarding.request.method = "POST";
+  forwarding.request.target = std::string(endpoint.target) + request.head().query;
+  forwarding.request.fields = fields_for(request.head().fields, *provider, request.id);
+  forwarding.request.body = rewrite_for_upstream(*body, *asked, upstream_name);
+  const config::Upstream& upstream = gateway_.bootstrap().upstream;
+  forwarding.limits.head_timeout = model->timeout.value_or(upstream.timeout);
+  forwarding.limits.read_timeout =
+      asked->stream ? upstream.stream_timeout : forwarding.limits.head_timeout;
+  forwarding.meter = UsageMeterOptions{.format = AnswerFormat::openai,
+                                       .input_estimate = asked->input_tokens,
+                                       .has_output = endpoint.kind != OpenAiEndpoint::embeddings,
+                                       .hide_usage_chunk = asked->stream && !asked->include_usage};
+  co_return co_await forward(request, std::move(forwarding));
+}
+
+}  // namespace stint::gateway

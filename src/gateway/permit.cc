@@ -1,0 +1,43 @@
+#include "gateway/permit.h"
+
+#include <iterator>
+#include <memory>
+
+namespace stint::gateway {
+
+bool Permit::add(Admission&& admission) {
+  const bool admitted = admission.admitted();
+  if (first_) {
+    first_ = false;
+    decision_ = std::move(admission.decision);
+    early_ = std::move(admission.reservation);
+    return admitted;
+  }
+  Decision& next = admission.decision;
+  if (!admitted) {
+    if (early_.holds()) (void)early_.cancel();
+    decision_ =
+        std::move(next);  // the limits that refused; those of the first step stand as before
+    return false;
+  }
+  decision_.limits.insert(decision_.limits.end(), std::make_move_iterator(next.limits.begin()),
+                          std::make_move_iterator(next.limits.end()));
+  // The texts of both steps' limits must live on.
+  using Both = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
+  decision_.policies =
+      std::make_shared<const Both>(std::move(decision_.policies), std::move(next.policies));
+  late_ = std::move(admission.reservation);
+  return true;
+}
+
+void Permit::commit(const Usage& usage) {
+  if (early_.holds()) (void)early_.commit(usage);
+  if (late_.holds()) (void)late_.commit(usage);
+}
+
+void Permit::release() {
+  if (early_.holds()) (void)early_.release();
+  if (late_.holds()) (void)late_.release();
+}
+
+}  // namespace stint::gateway

@@ -1,0 +1,71 @@
+// Plain HTTP routes: limited by client, key, method, path or header, and passed on.
+#include <utility>
+
+#include "gateway/gateway.h"
+#include "gateway/refusal.h"
+#include "gateway/request.h"
+
+namespace stint::gateway {
+namespace {
+
+// What the client sent, without what is about its connection. The forwarding fields are replaced,
+// not extended: the address that was limited is the one that is passed on.
+http::Fields fields_for(const http::RequestHead& head, const std::string& client_address,
+                        const std::string& request_id) {
+  http::Fields fields = head.fields;
+  http::remove_hop_by_hop(fields);
+  for (const char* name : {"Content-Length", "Expect", "Host"}) fields.remove(name);
+  fields.set("X-Forwarded-For", client_address);
+  fields.set("X-Forwarded-Host", std::string(head.fields.get("host").value_or("")));
+  fields.set("X-Forwarded-Proto", "http");
+  fields.set("X-Request-Id", request_id);
+  return fields;
+}
+
+}  // namespace
+
+net::Task<void> Dispatcher::plain_route(Request& request) {
+  const http::RequestHead& head = request.head();
+  request.style = HeaderStyle::plain;
+  const config::RouteMatch match =
+      request.serving->snapshot().find_route(head.host, head.path, head.method);
+  if (match.route != nullptr) {
+    request.route = match.route->name;
+    request.attributes.set(Dimension::route, match.route->name);
+  }
+  if (!admit_early(request)) co_return co_await refuse(request);
+  if (match.route == nullptr) {
+    const auto error = match.other_method ? GatewayError::wrong_method : GatewayError::unknown_path;
+    const std::string& about = match.other_method ? head.method : head.path;
+    co_return co_await fail(request, error, about);
+  }
+  const config::Route& route = *match.route;
+  if (route.auth == config::Auth::api_key) {
+    const auto failed = authenticate(request);
+    if (failed) co_return co_await fail(request, *failed);
+  }
+  const bool admitted = admit(request, gateway_.late(), Cost{});
+  if (!admitted) co_return co_await refuse(request);
+
+  auto body = co_await request.exchange.read_body();
+  if (!body) co_return;  // answered, or gone
+  request.bytes_in = body->size();
+
+  Forwarding forwarding;
+  forwarding.origin = request.serving->origin_of(route);
+  forwarding.request.method = head.method;
+  std::string path = head.path;
+  if (!route.strip_prefix.empty() && path.starts_with(route.strip_prefix)) {
+    path.erase(0, route.strip_prefix.size());
+    if (path.empty() || path.front() != '/') path.insert(0, 1, '/');
+  }
+  forwarding.request.target = path + head.query;
+  forwarding.request.fields = fields_for(head, request.client.address, request.id);
+  forwarding.request.body = std::move(*body);
+  const config::Upstream& upstream = gateway_.bootstrap().upstream;
+  forwarding.limits.head_timeout = upstream.timeout;
+  forwarding.limits.read_timeout = upstream.stream_timeout;
+  co_return co_await forward(request, std::move(forwarding));
+}
+
+}  // namespace stint::gateway

@@ -1,0 +1,74 @@
+#include "gateway/relay.h"
+
+#include <utility>
+
+namespace stint::gateway {
+namespace {
+
+// The most text that a compressed answer is followed for.
+constexpr std::uint64_t kMaxDecoded = 256 * 1024 * 1024;
+
+bool is_event_stream(const http::Fields& fields) {
+  constexpr std::string_view kStream = "text/event-stream";
+  const auto type = fields.get("content-type");
+  return type && http::iequal(type->substr(0, kStream.size()), kStream);
+}
+
+}  // namespace
+
+Relay::Relay(Dispatcher::Request& request, const std::optional<UsageMeterOptions>& meter,
+             const http::ResponseHead& head)
+    : request_(request), stream_(is_event_stream(head.fields)) {
+  if (!meter || head.status < 200 || head.status > 299) return;
+  UsageMeterOptions options = *meter;
+  const auto coding = http::parse_content_coding(head.fields.get("content-encoding"));
+  // A coding that nobody here can read: metered by the bytes, as an answer of another shape.
+  if (coding && *coding != http::ContentCoding::identity) {
+    decoder_ = http::ContentDecoder::create(*coding, kMaxDecoded);
+  }
+  if (!coding || decoder_) options.hide_usage_chunk = false;
+  hides_ = stream_ && options.hide_usage_chunk;
+  meter_.emplace(head.fields.get("content-type").value_or("application/json"), options);
+}
+
+std::string_view Relay::take(std::string_view bytes) {
+  if (!meter_) return bytes;
+  if (!decoder_) return meter_->feed(bytes);
+  meter_decoded(bytes);
+  return bytes;
+}
+
+void Relay::meter_decoded(std::string_view bytes) {
+  for (;;) {
+    const auto text = decoder_->next(bytes);
+    if (!text || text->empty()) return;  // after an error: metered by what came before it
+    (void)meter_->feed(*text);
+  }
+}
+
+std::string_view Relay::rest() {
+  if (!meter_) return {};
+  const std::string_view rest = meter_->finish();
+  return decoder_ ? std::string_view{} : rest;
+}
+
+void Relay::settle() {
+  if (settled_) return;
+  settled_ = true;
+  if (!meter_) return request_.permit.commit({});
+  request_.usage = meter_->usage();
+  request_.permit.commit(
+      {.input_tokens = request_.usage.input_tokens, .output_tokens = request_.usage.output_tokens});
+  if (request_.model == nullptr) return;
+  const ModelMetrics& metrics = request_.serving->metrics_of(*request_.model);
+  const auto add = [](const observe::Counter& counter, std::int64_t tokens) {
+    counter.add(static_cast<std::uint64_t>(tokens));
+  };
+  add(metrics.input_tokens, request_.usage.input_tokens);
+  add(metrics.output_tokens, request_.usage.output_tokens);
+  add(metrics.cached_tokens, request_.usage.cached_input_tokens);
+  add(metrics.reasoning_tokens, request_.usage.reasoning_output_tokens);
+  if (request_.usage.estimated) metrics.unmetered.add();
+}
+
+}  // namespace stint::gateway

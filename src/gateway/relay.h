@@ -1,0 +1,51 @@
+// One answer of an upstream on its way to the client: metered, and settled once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "gateway/request.h"
+#include "gateway/usage_meter.h"
+#include "http/content_coding.h"
+#include "http/message.h"
+
+namespace stint::gateway {
+
+// Thread rule: the loop's thread. Both arguments of the constructor must outlive it.
+class Relay {
+ public:
+  // `meter`: how a successful answer is metered; absent: tokens are not counted. Answers that are
+  // no success used no tokens.
+  Relay(Dispatcher::Request& request, const std::optional<UsageMeterOptions>& meter,
+        const http::ResponseHead& head);
+
+  // The bytes to send on for these, metered. Valid until the next call and as long as `bytes`.
+  [[nodiscard]] std::string_view take(std::string_view bytes);
+  // After the last: what was held back.
+  [[nodiscard]] std::string_view rest();
+
+  // The answer is complete by its own account: what follows adds no tokens.
+  [[nodiscard]] bool ended() const { return meter_ && meter_->ended(); }
+  [[nodiscard]] bool stream() const noexcept { return stream_; }
+  // Fewer bytes may be sent on than came.
+  [[nodiscard]] bool hides() const noexcept { return hides_; }
+  [[nodiscard]] bool between_events() const { return !meter_ || meter_->between_events(); }
+
+  // Charges what was used so far; to be called before the last byte goes to the client, and on
+  // every other way out. Only the first call counts.
+  void settle();
+
+ private:
+  void meter_decoded(std::string_view bytes);
+
+  Dispatcher::Request& request_;
+  bool stream_ = false;
+  bool hides_ = false;
+  bool settled_ = false;
+  std::optional<UsageMeter> meter_;
+  std::unique_ptr<http::ContentDecoder> decoder_;  // the client gets the bytes as they are
+};
+
+}  // namespace stint::gateway

@@ -1,0 +1,70 @@
+// One request on its way through the gateway.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/client_address.h"
+#include "gateway/gateway.h"
+#include "gateway/permit.h"
+#include "gateway/serving.h"
+#include "gateway/usage_meter.h"
+#include "http/server.h"
+#include "http/upstream.h"
+#include "observe/metrics.h"
+#include "stint/headers.h"
+
+namespace stint::gateway {
+
+struct Gateway::RequestMetrics {
+  explicit RequestMetrics(observe::Metrics& metrics);
+
+  // `route`: an endpoint's or a configured route's name; of a fixed set.
+  void count(std::string_view route, int status, Duration took) const;
+
+  observe::Metrics& metrics;
+  observe::Gauge in_flight;
+  observe::Histogram latency;
+  observe::Counter by_class[6];  // by the first digit of the status; 0: no answer was sent
+};
+
+struct Dispatcher::Request {
+  Request(http::Exchange& exchange, std::shared_ptr<const Serving> serving, Gateway& gateway);
+
+  http::Exchange& exchange;
+  const std::shared_ptr<const Serving> serving;  // null before the first configuration
+  const Duration started;
+  std::string id;
+  ClientAddress client;
+  HeaderStyle style = HeaderStyle::openai;
+  std::string_view route = "none";  // for logs and metrics
+
+  std::vector<std::string> header_values;  // what `attributes` points to
+  Attributes attributes;
+  const config::ApiKey* key = nullptr;
+  const config::Model* model = nullptr;
+  Permit permit;
+
+  // For the log.
+  int status = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  MeteredUsage usage;
+  std::string refused_by;
+
+  [[nodiscard]] const http::RequestHead& head() const noexcept { return exchange.head(); }
+};
+
+// A request to an upstream, and how its answer is metered.
+struct Dispatcher::Forwarding {
+  http::Origin origin;
+  http::UpstreamRequest request;
+  http::UpstreamLimits limits;
+  std::optional<UsageMeterOptions> meter;  // absent: tokens are not counted
+};
+
+}  // namespace stint::gateway

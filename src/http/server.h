@@ -1,0 +1,102 @@
+// An HTTP/1.1 server on one event loop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/message.h"
+#include "net/event_loop.h"
+#include "net/listener.h"
+#include "net/result.h"
+#include "net/task.h"
+#include "stint/time.h"
+
+namespace stint::http {
+
+struct ServerLimits {
+  std::size_t request_line_bytes = 8 * 1024;           // longer: 414
+  std::size_t header_bytes = 32 * 1024;                // all lines together; more: 431
+  std::size_t header_count = 100;                      // more: 431
+  std::size_t body_bytes = 10 * 1024 * 1024;           // more: 413
+  Duration header_timeout = std::chrono::seconds{10};  // from the first byte to the last; 408
+  Duration body_timeout = std::chrono::seconds{60};    // for the whole body; 408
+  Duration idle_timeout = std::chrono::seconds{60};    // between requests; closed silently
+  Duration write_timeout = std::chrono::seconds{30};   // without the client taking a byte
+};
+
+// One request and its answer. Lives as long as its handler runs.
+// Thread rule: the loop's thread.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  [[nodiscard]] virtual const RequestHead& head() const noexcept = 0;
+  // The address of the peer of the connection, not of any forwarding header.
+  [[nodiscard]] virtual const std::string& peer_address() const noexcept = 0;
+
+  // The whole body (empty if there is none). On an error the server has answered (413, 408, 400)
+  // or the client is gone: the handler returns. To be called at most once.
+  [[nodiscard]] virtual net::Task<net::NetResult<std::string>> read_body() = 0;
+
+  // A whole answer. Content-Length and Connection are the server's to write; the body of HEAD,
+  // 204 and 304 is dropped.
+  [[nodiscard]] virtual net::Task<net::NetResult<void>> respond(ResponseHead head,
+                                                                std::string body) = 0;
+
+  // An answer in pieces: start, then write for each, then finish. Chunked, or with
+  // `content_length` exactly so many bytes. What is written goes out at once.
+  [[nodiscard]] virtual net::Task<net::NetResult<void>> start(
+      ResponseHead head, std::optional<std::uint64_t> content_length) = 0;
+  [[nodiscard]] virtual net::Task<net::NetResult<void>> write(std::string_view bytes) = 0;
+  [[nodiscard]] virtual net::Task<net::NetResult<void>> finish() = 0;
+  // The answer cannot be completed: the connection is broken off, so that the client sees it.
+  virtual void abort() noexcept = 0;
+  [[nodiscard]] virtual bool started() const noexcept = 0;
+
+  // While the handler waits for something else: calls `gone` once if the client closes its
+  // connection. Off with unwatch, and by itself before the exchange ends.
+  virtual void watch_client(std::move_only_function<void()> gone) = 0;
+  virtual void unwatch_client() noexcept = 0;
+  [[nodiscard]] virtual bool client_gone() const noexcept = 0;
+};
+
+// Answers requests. An exception that leaves it gives 500 if nothing was sent, else an abort.
+// A handler that returns without an answer gives 500.
+using Handler = std::function<net::Task<void>(Exchange&)>;
+
+// Refuses with 400 and closes on ambiguous framing (RFC 9112, section 6.3 and 11.2): both
+// Content-Length and Transfer-Encoding, several or malformed lengths, an encoding other than
+// exactly `chunked`, chunked in HTTP/1.0, white space before a colon, an empty name, obsolete line
+// folding, control bytes, a missing or second Host. Nothing of such a request reaches the handler.
+class Server {
+ public:
+  // The handler is called on the loop's thread and must outlive the server.
+  Server(net::EventLoop& loop, net::Listener listener, ServerLimits limits, Handler handler);
+  ~Server();
+
+  // Accepts until `drain` or `stop`. To be started as a task of the caller's.
+  [[nodiscard]] net::Task<void> serve();
+  // No new connections; answers carry Connection: close; idle connections are closed.
+  void drain() noexcept;
+  // Ends what still runs as if its client had gone; completes when all handlers have returned.
+  [[nodiscard]] net::Task<void> stop();
+
+  [[nodiscard]] std::size_t connections() const noexcept;
+  [[nodiscard]] std::size_t active_exchanges() const noexcept;
+
+  // Told about an exception that left a handler.
+  std::function<void(const std::string& what)> on_exception;
+  // Told about each request that was refused before a handler saw it: its status.
+  std::function<void(int status, const std::string& peer)> on_refused;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stint::http

@@ -1,0 +1,32 @@
+// Errors of the network, as a closed set.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+
+namespace stint::net {
+
+enum class NetErrc : std::uint8_t {
+  closed,          // the peer ended the stream in order
+  reset,           // the peer broke it off
+  timed_out,       // the deadline of the call passed
+  cancelled,       // somebody on this side closed it
+  refused,         // nobody listens there
+  unreachable,     // no route, or the name does not resolve
+  address_in_use,  // listening: somebody else holds the port
+  tls,             // the handshake or a certificate was not accepted
+  failed,          // anything else; see the text
+};
+
+struct NetError {
+  NetErrc code = NetErrc::failed;
+  std::string text{};  // for logs
+};
+
+template <class T>
+using NetResult = std::expected<T, NetError>;
+
+[[nodiscard]] const char* to_string(NetErrc code) noexcept;
+
+}  // namespace stint::net

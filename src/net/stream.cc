@@ -1,0 +1,425 @@
+#include "net/stream.h"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "net/stream_impl.h"
+#include "net/system_error.h"
+
+namespace stint::net {
+namespace {
+
+// After so many reads in a row that found bytes waiting, others have their turn.
+constexpr unsigned kReadsAtOnce = 16;
+// Parts of a TLS write that together are at most so long go into one record.
+constexpr std::size_t kOneRecord = 16 * 1024;
+
+NetError make_error(NetErrc code) {
+  NetError error;
+  error.code = code;
+  error.text = to_string(code);
+  return error;
+}
+
+}  // namespace
+
+Stream::Impl::Waiting::Waiting(DeadlineQueue& queue, Socket& socket)
+    : deadline(queue, [this, &socket] {
+        timed_out = true;
+        boost::system::error_code ignored;
+        socket.cancel(ignored);
+      }) {}
+
+Stream::Impl::Impl(EventLoop& loop, Socket socket, std::string peer)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      reading_(loop.deadlines(), socket_),
+      writing_(loop.deadlines(), socket_) {
+  const int on = 1;
+  ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+Stream::Impl::~Impl() { close(); }
+
+Stream::Impl::Attempt Stream::Impl::try_read(std::span<char> into) {
+  Attempt attempt;
+  if (tls_) {
+    TlsSession::Step step = tls_->read(into);
+    attempt.kind = static_cast<Attempt::Kind>(step.kind);
+    attempt.bytes = step.bytes;
+    attempt.error = std::move(step.error);
+    return attempt;
+  }
+  const ssize_t n = ::recv(socket_.native_handle(), into.data(), into.size(), 0);
+  if (n > 0) {
+    attempt.bytes = static_cast<std::size_t>(n);
+  } else if (n == 0) {
+    attempt.kind = Attempt::Kind::failed;
+    attempt.error = make_error(NetErrc::closed);
+  } else if (errno == EAGAIN || errno == EINTR) {
+    attempt.kind = Attempt::Kind::want_read;
+  } else {
+    attempt.kind = Attempt::Kind::failed;
+    attempt.error = error_from_errno(errno, "read");
+  }
+  return attempt;
+}
+
+Stream::Impl::Attempt Stream::Impl::try_peek() {
+  Attempt attempt;
+  if (tls_) {
+    TlsSession::Step step = tls_->peek();
+    attempt.kind = static_cast<Attempt::Kind>(step.kind);
+    return attempt;
+  }
+  char byte = 0;
+  const ssize_t n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+    attempt.kind = Attempt::Kind::want_read;
+  } else if (n <= 0) {
+    attempt.kind = Attempt::Kind::failed;
+  }
+  return attempt;
+}
+
+Stream::Impl::Attempt Stream::Impl::try_write(const Parts& parts) {
+  Attempt attempt;
+  if (tls_) {
+    // One record for short parts; the copy costs less than a second record. The same bytes are
+    // offered again after a wait, as OpenSSL demands.
+    std::string joined;
+    std::string_view bytes;
+    const std::size_t total = parts[0].size() + parts[1].size() + parts[2].size();
+    for (const std::string_view part : parts) {
+      if (part.size() == total) bytes = part;
+    }
+    if (bytes.size() != total) {
+      joined.reserve(std::min(total, kOneRecord));
+      for (const std::string_view part : parts) {
+        joined.append(part.substr(0, kOneRecord - joined.size()));
+      }
+      bytes = joined;
+    }
+    TlsSession::Step step = tls_->write(bytes.substr(0, kOneRecord));
+    attempt.kind = static_cast<Attempt::Kind>(step.kind);
+    attempt.bytes = step.bytes;
+    attempt.error = std::move(step.error);
+    return attempt;
+  }
+  std::array<iovec, std::tuple_size_v<Parts>> vectors;
+  std::size_t count = 0;
+  for (const std::string_view part : parts) {
+    if (part.empty()) continue;
+    vectors[count].iov_base = const_cast<char*>(part.data());
+    vectors[count].iov_len = part.size();
+    ++count;
+  }
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = count;
+  const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL);
+  if (n >= 0) {
+    attempt.bytes = static_cast<std::size_t>(n);
+  } else if (errno == EAGAIN || errno == EINTR) {
+    attempt.kind = Attempt::Kind::want_write;
+  } else {
+    attempt.kind = Attempt::Kind::failed;
+    attempt.error = error_from_errno(errno, "write");
+  }
+  return attempt;
+}
+
+Task<std::optional<NetError>> Stream::Impl::wait(Attempt::Kind kind, Waiting& waiting) {
+  const auto before = co_await boost::asio::this_coro::cancellation_state;
+  if (before.cancelled() != boost::asio::cancellation_type::none) {
+    co_return make_error(NetErrc::cancelled);
+  }
+  const auto direction = kind == Attempt::Kind::want_write ? Socket::wait_write : Socket::wait_read;
+  const auto [error] = co_await socket_.async_wait(direction, kToken);
+  reads_at_once_ = 0;
+  if (closed_) co_return make_error(NetErrc::cancelled);
+  if (waiting.timed_out) co_return make_error(NetErrc::timed_out);
+  if (!error) co_return std::nullopt;
+  if (error != boost::asio::error::operation_aborted) {
+    co_return error_from_errno(error.value(), "wait");
+  }
+  const auto after = co_await boost::asio::this_coro::cancellation_state;
+  if (after.cancelled() != boost::asio::cancellation_type::none) {
+    co_return make_error(NetErrc::cancelled);
+  }
+  // Another wait on this socket was ended, and with it, needlessly, this one: try again.
+  co_return std::nullopt;
+}
+
+Task<NetResult<std::size_t>> Stream::Impl::read_some(std::span<char> into, Duration timeout) {
+  if (closed_) co_return std::unexpected(make_error(NetErrc::cancelled));
+  bool armed = false;
+  Attempt attempt;
+  for (;;) {
+    // After a short read there is most likely nothing yet: that system call is saved.
+    const bool skip = !armed && !tls_ && (drained_ || reads_at_once_ >= kReadsAtOnce);
+    if (skip) {
+      attempt.kind = Attempt::Kind::want_read;
+    } else {
+      attempt = try_read(into);
+    }
+    if (attempt.kind == Attempt::Kind::done || attempt.kind == Attempt::Kind::failed) break;
+    if (!armed) {
+      armed = true;
+      reading_.timed_out = false;
+      reading_.deadline.arm(loop_.now() + timeout);
+    }
+    std::optional<NetError> over = co_await wait(attempt.kind, reading_);
+    if (over) {
+      reading_.deadline.disarm();
+      co_return std::unexpected(std::move(*over));
+    }
+  }
+  reading_.deadline.disarm();
+  if (attempt.kind == Attempt::Kind::failed) co_return std::unexpected(std::move(attempt.error));
+  drained_ = attempt.bytes < into.size();
+  ++reads_at_once_;
+  co_return attempt.bytes;
+}
+
+Task<NetResult<void>> Stream::Impl::wait_readable(Duration timeout) {
+  if (closed_) co_return std::unexpected(make_error(NetErrc::cancelled));
+  if (tls_ && tls_->pending()) co_return NetResult<void>();
+  reading_.timed_out = false;
+  reading_.deadline.arm(loop_.now() + timeout);
+  std::optional<NetError> over = co_await wait(Attempt::Kind::want_read, reading_);
+  reading_.deadline.disarm();
+  if (over) co_return std::unexpected(std::move(*over));
+  drained_ = false;
+  co_return NetResult<void>();
+}
+
+Task<NetResult<void>> Stream::Impl::write(Parts parts, Duration timeout) {
+  if (closed_) co_return std::unexpected(make_error(NetErrc::cancelled));
+  for (;;) {
+    if (parts[0].empty() && parts[1].empty() && parts[2].empty()) break;
+    Attempt attempt = try_write(parts);
+    if (attempt.kind == Attempt::Kind::failed) {
+      co_return std::unexpected(std::move(attempt.error));
+    }
+    if (attempt.kind == Attempt::Kind::done) {
+      for (std::string_view& part : parts) {
+        const std::size_t taken = std::min(part.size(), attempt.bytes);
+        part.remove_prefix(taken);
+        attempt.bytes -= taken;
+      }
+      writing_.deadline.disarm();
+      continue;
+    }
+    if (!writing_.deadline.armed()) {
+      writing_.timed_out = false;
+      writing_.deadline.arm(loop_.now() + timeout);
+    }
+    std::optional<NetError> over = co_await wait(attempt.kind, writing_);
+    if (over) {
+      writing_.deadline.disarm();
+      co_return std::unexpected(std::move(*over));
+    }
+  }
+  co_return NetResult<void>();
+}
+
+Task<bool> Stream::Impl::watch_for_end() {
+  watching_ = true;
+  bool ended = false;
+  while (watching_ && !closed_) {
+    const Attempt attempt = try_peek();
+    if (attempt.kind == Attempt::Kind::done) break;
+    ended = attempt.kind == Attempt::Kind::failed;
+    if (ended) break;
+    reading_.timed_out = false;
+    const std::optional<NetError> over = co_await wait(attempt.kind, reading_);
+    if (over) break;
+  }
+  watching_ = false;
+  co_return ended;
+}
+
+void Stream::Impl::watch(std::move_only_function<void(bool ended)> done) {
+  stop_watching();
+  if (closed_) return;
+  watch_ = std::make_shared<Watch>(this, std::move(done));
+  arm_watch();
+}
+
+void Stream::Impl::arm_watch() {
+  auto looked = [watch = watch_](const boost::system::error_code&) {
+    Impl* const stream = watch->stream;
+    if (stream == nullptr || stream->closed_) return;
+    const Attempt attempt = stream->try_peek();
+    if (attempt.kind == Attempt::Kind::want_read || attempt.kind == Attempt::Kind::want_write) {
+      stream->arm_watch();
+      return;
+    }
+    watch->stream = nullptr;
+    stream->watch_.reset();
+    watch->done(attempt.kind == Attempt::Kind::failed);
+  };
+  socket_.async_wait(Socket::wait_read,
+                     boost::asio::bind_cancellation_slot(end_watch_.slot(), std::move(looked)));
+}
+
+void Stream::Impl::stop_watching() noexcept {
+  if (watching_) {
+    watching_ = false;
+    boost::system::error_code ignored;
+    socket_.cancel(ignored);
+  }
+  if (watch_) {
+    watch_->stream = nullptr;
+    watch_.reset();
+    end_watch_.emit(boost::asio::cancellation_type::terminal);
+  }
+}
+
+std::optional<NetResult<std::size_t>> Stream::Impl::read_waiting(std::span<char> into) {
+  if (closed_) return std::unexpected(make_error(NetErrc::cancelled));
+  Attempt attempt = try_read(into);
+  if (attempt.kind == Attempt::Kind::failed) return std::unexpected(std::move(attempt.error));
+  if (attempt.kind != Attempt::Kind::done) return std::nullopt;
+  drained_ = attempt.bytes < into.size();
+  return attempt.bytes;
+}
+
+bool Stream::Impl::readable() const noexcept {
+  if (closed_ || (tls_ && tls_->pending())) return true;
+  return polled(POLLIN) != 0;
+}
+
+bool Stream::Impl::peer_ended() const noexcept {
+  return closed_ || (polled(POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+int Stream::Impl::polled(short events) const noexcept {
+  pollfd asked{};
+  asked.fd = const_cast<Socket&>(socket_).native_handle();
+  asked.events = events;
+  return ::poll(&asked, 1, 0) > 0 ? asked.revents : 0;
+}
+
+void Stream::Impl::close() noexcept {
+  if (closed_) return;
+  if (tls_) tls_->shut_down();
+  stop_watching();
+  closed_ = true;
+  reading_.deadline.disarm();
+  writing_.deadline.disarm();
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void Stream::Impl::close_sending() noexcept {
+  if (closed_) return;
+  if (tls_) tls_->shut_down();
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+}
+
+void Stream::Impl::abort() noexcept {
+  if (closed_) return;
+  linger reset{};
+  reset.l_onoff = 1;
+  ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  tls_.reset();  // no goodbye
+  close();
+}
+
+Task<NetResult<void>> Stream::Impl::finish_connect(Duration timeout) {
+  writing_.timed_out = false;
+  writing_.deadline.arm(loop_.now() + timeout);
+  for (;;) {
+    std::optional<NetError> over = co_await wait(Attempt::Kind::want_write, writing_);
+    if (over) {
+      writing_.deadline.disarm();
+      co_return std::unexpected(std::move(*over));
+    }
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) {
+      writing_.deadline.disarm();
+      co_return std::unexpected(error_from_errno(error, "connect"));
+    }
+    boost::system::error_code not_connected;
+    socket_.remote_endpoint(not_connected);
+    if (!not_connected) break;  // else it was woken for nothing
+  }
+  writing_.deadline.disarm();
+  co_return NetResult<void>();
+}
+
+Task<NetResult<void>> Stream::Impl::shake_hands(std::shared_ptr<const TlsClientContext> tls,
+                                                std::string host, Duration timeout) {
+  tls_ = TlsSession::create(std::move(tls), socket_.native_handle(), host);
+  if (!tls_) co_return std::unexpected(make_error(NetErrc::tls));
+  reading_.timed_out = false;
+  reading_.deadline.arm(loop_.now() + timeout);
+  for (;;) {
+    TlsSession::Step step = tls_->handshake();
+    if (step.kind == TlsSession::Step::Kind::done) break;
+    if (step.kind == TlsSession::Step::Kind::failed) {
+      reading_.deadline.disarm();
+      co_return std::unexpected(std::move(step.error));
+    }
+    const auto kind = static_cast<Attempt::Kind>(step.kind);
+    std::optional<NetError> over = co_await wait(kind, reading_);
+    if (over) {
+      reading_.deadline.disarm();
+      co_return std::unexpected(std::move(*over));
+    }
+  }
+  reading_.deadline.disarm();
+  co_return NetResult<void>();
+}
+
+Stream::Stream(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Stream::Stream(Stream&&) noexcept = default;
+Stream& Stream::operator=(Stream&&) noexcept = default;
+Stream::~Stream() = default;
+
+Task<NetResult<std::size_t>> Stream::read_some(std::span<char> into, Duration timeout) {
+  return impl_->read_some(into, timeout);
+}
+Task<NetResult<void>> Stream::wait_readable(Duration timeout) {
+  return impl_->wait_readable(timeout);
+}
+Task<NetResult<void>> Stream::write(std::string_view first, std::string_view second,
+                                    Duration timeout) {
+  return impl_->write({first, second, {}}, timeout);
+}
+Task<NetResult<void>> Stream::write(std::string_view first, std::string_view second,
+                                    std::string_view third, Duration timeout) {
+  return impl_->write({first, second, third}, timeout);
+}
+Task<bool> Stream::watch_for_end() { return impl_->watch_for_end(); }
+void Stream::watch(std::move_only_function<void(bool ended)> done) {
+  impl_->watch(std::move(done));
+}
+void Stream::stop_watching() noexcept { impl_->stop_watching(); }
+std::optional<NetResult<std::size_t>> Stream::read_waiting(std::span<char> into) {
+  return impl_->read_waiting(into);
+}
+bool Stream::readable() const noexcept { return impl_->readable(); }
+bool Stream::peer_ended() const noexcept { return impl_->peer_ended(); }
+void Stream::close() noexcept { impl_->close(); }
+void Stream::close_sending() noexcept { impl_->close_sending(); }
+void Stream::abort() noexcept { impl_->abort(); }
+bool Stream::open() const noexcept { return impl_ && impl_->open(); }
+const std::string& Stream::peer_address() const noexcept { return impl_->peer(); }
+
+}  // namespace stint::net

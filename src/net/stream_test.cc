@@ -1,0 +1,268 @@
+#include "net/stream.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "net/stream_testing.h"
+
+namespace stint::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+class StreamTest : public testing::Test {
+ protected:
+  EventLoop loop_;
+  StreamPair pair_ = make_pair(loop_);
+  TaskGroup tasks_{loop_};
+
+  NetResult<void> write(Stream& stream, std::string_view first, std::string_view second = {}) {
+    return run(loop_, stream.write(first, second, kLong));
+  }
+};
+
+TEST_F(StreamTest, BytesArriveInOrder) {
+  ASSERT_TRUE(write(pair_.client, "ab", "cd"));
+  ASSERT_TRUE(run(loop_, pair_.client.write("e", "", "f", kLong)));
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 6)), "abcdef");
+}
+
+TEST_F(StreamTest, KnowsItsPeer) {
+  EXPECT_EQ(pair_.server.peer_address(), "127.0.0.1");
+  EXPECT_EQ(pair_.client.peer_address(), "127.0.0.1");
+}
+
+TEST_F(StreamTest, ALongWriteWaitsForItsReader) {
+  const std::string sent(8 * 1024 * 1024, 'x');
+  const auto writer = [](Stream& stream, const std::string& text) -> Task<> {
+    const std::string_view view = text;
+    const NetResult<void> written = co_await stream.write(view.substr(0, 5), view.substr(5), kLong);
+    EXPECT_TRUE(written.has_value());
+    stream.close();
+  };
+  tasks_.start(writer(pair_.client, sent));
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, sent.size())), sent);
+  EXPECT_EQ(run(loop_, read_error(pair_.server, kLong)), NetErrc::closed);
+  run(loop_, tasks_.join());
+}
+
+TEST_F(StreamTest, AnOrderlyEndIsClosed) {
+  pair_.client.close();
+  EXPECT_EQ(run(loop_, read_error(pair_.server, kLong)), NetErrc::closed);
+  EXPECT_FALSE(pair_.client.open());
+  EXPECT_TRUE(pair_.server.open());
+}
+
+TEST_F(StreamTest, AnAbortIsAReset) {
+  pair_.client.abort();
+  EXPECT_EQ(run(loop_, read_error(pair_.server, kLong)), NetErrc::reset);
+}
+
+TEST_F(StreamTest, ClosingTheSendingSideLeavesTheOther) {
+  pair_.client.close_sending();
+  EXPECT_EQ(run(loop_, read_error(pair_.server, kLong)), NetErrc::closed);
+  ASSERT_TRUE(write(pair_.server, "still there"));
+  EXPECT_EQ(run(loop_, read_exactly(pair_.client, 11)), "still there");
+}
+
+TEST_F(StreamTest, WritingToOneThatIsGoneFails) {
+  pair_.server.abort();
+  EXPECT_EQ(run(loop_, read_error(pair_.client, kLong)), NetErrc::reset);
+  const NetResult<void> written = write(pair_.client, "x");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, NetErrc::reset);
+}
+
+TEST_F(StreamTest, AReadThatTimesOutLeavesTheStreamAsItWas) {
+  const Duration before = loop_.now();
+  EXPECT_EQ(run(loop_, read_error(pair_.server, milliseconds{20})), NetErrc::timed_out);
+  EXPECT_GE(loop_.now() - before, milliseconds{20});
+  EXPECT_LT(loop_.now() - before, kLong);
+  ASSERT_TRUE(write(pair_.client, "late"));
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 4)), "late");
+  // A longer deadline after a shorter one, and the other way round.
+  EXPECT_EQ(run(loop_, read_error(pair_.server, milliseconds{30})), NetErrc::timed_out);
+  EXPECT_EQ(run(loop_, read_error(pair_.server, milliseconds{5})), NetErrc::timed_out);
+}
+
+TEST_F(StreamTest, AWriteTimesOutWhenThePeerTakesNothing) {
+  const std::string much(32 * 1024 * 1024, 'x');
+  const NetResult<void> written = run(loop_, pair_.client.write(much, "", milliseconds{30}));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, NetErrc::timed_out);
+}
+
+TEST_F(StreamTest, AReadThatTimesOutDoesNotEndAWriteBesideIt) {
+  const std::string much(16 * 1024 * 1024, 'x');
+  std::optional<NetResult<void>> written;
+  const auto writer = [](Stream& stream, const std::string& text,
+                         std::optional<NetResult<void>>& result) -> Task<> {
+    NetResult<void> done = co_await stream.write(text, "", kLong);
+    result = std::move(done);
+  };
+  tasks_.start(writer(pair_.client, much, written));
+  EXPECT_EQ(run(loop_, read_error(pair_.client, milliseconds{10})), NetErrc::timed_out);
+  EXPECT_FALSE(written.has_value());
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, much.size())).size(), much.size());
+  run(loop_, tasks_.join());
+  EXPECT_TRUE(written->has_value());
+}
+
+TEST_F(StreamTest, WaitReadableTakesNothing) {
+  const NetResult<void> nothing = run(loop_, pair_.server.wait_readable(milliseconds{10}));
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, NetErrc::timed_out);
+  EXPECT_FALSE(pair_.server.readable());
+  ASSERT_TRUE(write(pair_.client, "ab"));
+  EXPECT_TRUE(run(loop_, pair_.server.wait_readable(kLong)));
+  EXPECT_TRUE(pair_.server.readable());
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 2)), "ab");
+}
+
+TEST_F(StreamTest, ReadWaitingDoesNotWait) {
+  char bytes[8];
+  EXPECT_FALSE(pair_.server.read_waiting(bytes).has_value());
+  ASSERT_TRUE(write(pair_.client, "ab"));
+  ASSERT_TRUE(run(loop_, pair_.server.wait_readable(kLong)));
+  EXPECT_EQ(pair_.server.read_waiting(bytes).value().value(), 2U);
+}
+
+TEST_F(StreamTest, CloseEndsARead) {
+  std::optional<NetErrc> ended;
+  const auto reader = [](Stream& stream, std::optional<NetErrc>& into) -> Task<> {
+    const NetErrc code = co_await read_error(stream, kLong);
+    into = code;
+  };
+  tasks_.start(reader(pair_.server, ended));
+  loop_.post([&] { pair_.server.close(); });
+  run(loop_, tasks_.join());
+  EXPECT_EQ(ended, NetErrc::cancelled);
+}
+
+TEST_F(StreamTest, CancellingTheTaskEndsItsRead) {
+  std::optional<NetErrc> ended;
+  const auto reader = [](Stream& stream, std::optional<NetErrc>& into) -> Task<> {
+    const NetErrc code = co_await read_error(stream, kLong);
+    into = code;
+  };
+  tasks_.start(reader(pair_.server, ended));
+  loop_.post([&] { tasks_.cancel_all(); });
+  run(loop_, tasks_.join());
+  EXPECT_EQ(ended, NetErrc::cancelled);
+  EXPECT_TRUE(pair_.server.open());
+}
+
+class WatchTest : public StreamTest {
+ protected:
+  // Starts a watch and returns what it ended with, once `act` has been done.
+  template <class Act>
+  std::optional<bool> watched(Act act) {
+    std::optional<bool> result;
+    const auto watcher = [](Stream& stream, std::optional<bool>& into) -> Task<> {
+      const bool ended = co_await stream.watch_for_end();
+      into = ended;
+    };
+    tasks_.start(watcher(pair_.server, result));
+    loop_.post(act);
+    run(loop_, tasks_.join());
+    return result;
+  }
+  // The same for the form with a callback.
+  template <class Act>
+  std::optional<bool> called(Act act) {
+    std::optional<bool> result;
+    loop_.post([&] {
+      pair_.server.watch([&](bool ended) {
+        result = ended;
+        loop_.stop();
+      });
+      act();
+    });
+    run(loop_, loop_.wait_for(milliseconds{30}));
+    return result;
+  }
+};
+
+TEST_F(WatchTest, SeesAnOrderlyEnd) {
+  EXPECT_EQ(watched([&] { pair_.client.close(); }), true);
+}
+TEST_F(WatchTest, SeesAReset) {
+  EXPECT_EQ(watched([&] { pair_.client.abort(); }), true);
+}
+TEST_F(WatchTest, SeesAnEndThatWasThereBefore) {
+  pair_.client.close();
+  EXPECT_EQ(watched([] {}), true);
+}
+TEST_F(WatchTest, EndsAtBytesAndLeavesThem) {
+  ASSERT_TRUE(write(pair_.client, "next"));
+  EXPECT_EQ(watched([] {}), false);
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 4)), "next");
+}
+TEST_F(WatchTest, EndsWhenStopped) {
+  EXPECT_EQ(watched([&] { pair_.server.stop_watching(); }), false);
+  ASSERT_TRUE(write(pair_.client, "ab"));
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 2)), "ab");
+}
+TEST_F(WatchTest, EndsWhenClosedHere) {
+  EXPECT_EQ(watched([&] { pair_.server.close(); }), false);
+}
+
+TEST_F(WatchTest, CallsBackAtTheEnd) {
+  EXPECT_EQ(called([&] { pair_.client.close(); }), true);
+}
+TEST_F(WatchTest, CallsBackAtBytes) {
+  ASSERT_TRUE(write(pair_.client, "x"));
+  EXPECT_EQ(called([] {}), false);
+}
+TEST_F(WatchTest, DoesNotCallBackWhenStopped) {
+  EXPECT_EQ(called([&] {
+              pair_.server.stop_watching();
+              pair_.client.close();
+            }),
+            std::nullopt);
+}
+TEST_F(WatchTest, DoesNotCallBackWhenClosedHere) {
+  EXPECT_EQ(called([&] { pair_.server.close(); }), std::nullopt);
+}
+TEST_F(WatchTest, MayBeDestroyedWhileWatched) {
+  EXPECT_EQ(called([&] {
+              const Stream gone = std::move(pair_.server);
+              pair_.client.close();
+            }),
+            std::nullopt);
+}
+TEST_F(WatchTest, AWriteMayGoOnMeanwhile) {
+  const std::string much(8 * 1024 * 1024, 'x');
+  std::optional<bool> ended;
+  pair_.server.watch([&](bool result) { ended = result; });
+  const auto writer = [](Stream& stream, const std::string& text) -> Task<> {
+    const NetResult<void> written = co_await stream.write(text, "", kLong);
+    EXPECT_TRUE(written.has_value());
+  };
+  tasks_.start(writer(pair_.server, much));
+  EXPECT_EQ(run(loop_, read_exactly(pair_.client, much.size())).size(), much.size());
+  run(loop_, tasks_.join());
+  EXPECT_EQ(ended, std::nullopt);
+  pair_.client.close();
+  while (!ended) run(loop_, loop_.wait_for(milliseconds{1}));
+  EXPECT_EQ(ended, true);
+}
+
+TEST_F(WatchTest, SeesTheEndBehindUnreadBytes) {
+  ASSERT_TRUE(write(pair_.client, "unread"));
+  ASSERT_TRUE(run(loop_, pair_.server.wait_readable(kLong)));
+  EXPECT_FALSE(pair_.server.peer_ended());
+  pair_.client.close();
+  for (int i = 0; i < 1000 && !pair_.server.peer_ended(); ++i) {
+    run(loop_, loop_.wait_for(milliseconds{1}));
+  }
+  EXPECT_TRUE(pair_.server.peer_ended());
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 10)), "unread");
+}
+
+}  // namespace
+}  // namespace stint::net

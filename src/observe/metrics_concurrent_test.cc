@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "observe/log.h"
+#include "observe/metrics.h"
+
+namespace stint::observe {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kThreads = 8;
+
+void in_threads(auto work) {
+  std::vector<std::jthread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) threads.emplace_back([&work, i] { work(i); });
+}
+
+TEST(MetricsConcurrent, NoAdditionIsLostWhileSomebodyReads) {
+  constexpr std::uint64_t kEach = 20'000;
+  Metrics metrics;
+  const Counter counter = metrics.counter("a_total", "A.");
+  const Histogram histogram = metrics.histogram("b_seconds", "B.");
+  const Gauge gauge = metrics.gauge("c", "C.");
+  std::atomic<bool> stop = false;
+  std::jthread reader([&] {
+    std::uint64_t last = 0;
+    while (!stop) {
+      EXPECT_FALSE(metrics.text().empty());
+      const std::uint64_t now = counter.value();
+      EXPECT_GE(now, last);
+      last = now;
+    }
+  });
+  in_threads([&](int thread) {
+    for (std::uint64_t i = 0; i < kEach; ++i) {
+      counter.add();
+      histogram.observe(i % 2 == 0 ? 1ms : 3s);
+      gauge.add(thread % 2 == 0 ? 1 : -1);
+    }
+  });
+  stop = true;
+  reader.join();
+  EXPECT_EQ(counter.value(), kThreads * kEach);
+  EXPECT_EQ(histogram.count(), kThreads * kEach);
+  EXPECT_EQ(gauge.value(), 0);
+}
+
+TEST(MetricsConcurrent, ReloadsWhileOthersCountAndRead) {
+  Metrics metrics;
+  const Counter stays = metrics.counter("a_total", "A.", {{"policy", "stays"}});
+  in_threads([&](int thread) {
+    for (int i = 0; i < 300; ++i) {
+      const Counter same = metrics.counter("a_total", "A.", {{"policy", "stays"}});
+      const Counter own =
+          metrics.counter("a_total", "A.", {{"policy", "of " + std::to_string(i % 10)}});
+      const Watch watch =
+          metrics.watch_gauge("b", "B.", {{"thread", std::to_string(thread)}}, [i] { return i; });
+      same.add();
+      own.add();
+      if (thread == 0) EXPECT_FALSE(metrics.text().empty());
+    }
+  });
+  EXPECT_EQ(stays.value(), kThreads * 300U);
+  EXPECT_EQ(metrics.series_count(), 1U);
+}
+
+TEST(MetricsConcurrent, AWatchIsNotReadAfterItsEnd) {
+  Metrics metrics;
+  std::atomic<bool> stop = false;
+  std::jthread reader([&] {
+    while (!stop) static_cast<void>(metrics.text());
+  });
+  for (int i = 0; i < 2'000; ++i) {
+    auto value = std::make_unique<double>(i);  // freed right after the watch
+    const Watch watch = metrics.watch_gauge("a", "A.", {}, [at = value.get()] { return *at; });
+    static_cast<void>(watch);
+  }
+  stop = true;
+}
+
+TEST(OncePerConcurrent, OneOfAllIsAdmitted) {
+  OncePer limiter(1min);
+  std::atomic<int> admitted = 0;
+  in_threads([&](int /*thread*/) {
+    for (int i = 0; i < 1'000; ++i) {
+      if (limiter.admit(10s)) ++admitted;
+    }
+  });
+  EXPECT_EQ(admitted, 1);
+}
+
+}  // namespace
+}  // namespace stint::observe
