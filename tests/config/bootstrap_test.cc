@@ -1,0 +1,293 @@
+// Good bootstrap configurations: defaults, values, overrides by the environment.
+#include "config/bootstrap.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace stint::config {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::vector<std::string> texts_of(const std::vector<Fault>& faults) {
+  std::vector<std::string> texts;
+  for (const Fault& fault : faults) texts.push_back(to_string(fault));
+  return texts;
+}
+
+Bootstrap good(const std::string& text, const Environment& environment = {}) {
+  auto loaded = parse_bootstrap("stint.yaml", text, environment);
+  EXPECT_THAT(texts_of(loaded.faults), IsEmpty());
+  EXPECT_THAT(texts_of(loaded.warnings), IsEmpty());
+  return loaded.value.value_or(Bootstrap{});
+}
+
+std::vector<std::string> faults_of(const std::string& text, const Environment& environment) {
+  return texts_of(parse_bootstrap("stint.yaml", text, environment).faults);
+}
+
+TEST(Bootstrap, HasDefaults) {
+  const Bootstrap bootstrap = good("resources_file: r.yaml\n");
+  EXPECT_EQ(bootstrap.resources_file, "r.yaml");
+  EXPECT_EQ(bootstrap.proxy.addr, "0.0.0.0:3000");
+  EXPECT_EQ(bootstrap.proxy.workers, 0);
+  EXPECT_THAT(bootstrap.proxy.real_ip.trusted_proxies, IsEmpty());  // C18: nobody is trusted
+  EXPECT_EQ(bootstrap.proxy.real_ip.header, "x-forwarded-for");
+  EXPECT_EQ(bootstrap.proxy.real_ip.ipv6_prefix, 64);
+  EXPECT_FALSE(bootstrap.observability.prometheus.enabled);
+  EXPECT_EQ(bootstrap.observability.log_level, LogLevel::info);
+  EXPECT_EQ(bootstrap.ratelimit.backend, Backend::memory);
+  EXPECT_EQ(bootstrap.ratelimit.max_buckets, 1'000'000U);
+  EXPECT_EQ(bootstrap.ratelimit.concurrency_ttl, seconds{30});
+  EXPECT_EQ(bootstrap.ratelimit.on_store_error, OnStoreError::local);
+  EXPECT_FALSE(bootstrap.ratelimit.redis.has_value());
+  EXPECT_EQ(bootstrap.shutdown.max_drain, seconds{25});
+}
+
+TEST(Bootstrap, TakesEveryPart) {
+  const Bootstrap bootstrap = good(R"(
+proxy:
+  addr: "[::1]:8080"
+  workers: 4
+  request_body_limit_bytes: 1000
+  header_timeout_ms: 1500
+  real_ip:
+    trusted_proxies: [10.0.0.0/8, "::1"]
+    recursive: false
+    header: X-Real-IP
+    ipv6_prefix: 56
+  request_id:
+    accept_headers: [X-Trace-Id]
+decision: {http_addr: "", grpc_addr: ""}
+admin: {enabled: false, addr: ":3001"}
+observability:
+  service_name: edge
+  log_level: warn
+  access_log: false
+  metrics:
+    prometheus: {addr: ":9100", path: /m}
+    otlp: {enabled: false, endpoint: "http://collector:4318"}
+  tracing:
+    otlp: {enabled: false, sample_ratio: 0.25}
+ratelimit:
+  backend: memory
+  memory: {max_buckets: 500}
+  concurrency_ttl_secs: 3
+  on_store_error: deny
+  replicas: 3
+  key_prefix: edge
+  media_part_tokens: 500
+  redis: {url: "redis://ignored:6379"}
+resources_file: /etc/stint/r.yaml
+cache: {backend: memory}
+upstream:
+  connect_timeout_ms: 250
+  stream_timeout_ms: 1000
+  tls: {ca_file: ca.pem, verify: false}
+shutdown: {min_drain_secs: 0, max_drain_secs: 1}
+)");
+  EXPECT_EQ(bootstrap.proxy.addr, "[::1]:8080");
+  EXPECT_EQ(bootstrap.proxy.workers, 4);
+  EXPECT_EQ(bootstrap.proxy.request_body_limit_bytes, 1000);
+  EXPECT_EQ(bootstrap.proxy.header_timeout, milliseconds{1500});
+  EXPECT_THAT(bootstrap.proxy.real_ip.trusted_proxies, ElementsAre("10.0.0.0/8", "::1"));
+  EXPECT_FALSE(bootstrap.proxy.real_ip.recursive);
+  EXPECT_EQ(bootstrap.proxy.real_ip.header, "x-real-ip");
+  EXPECT_EQ(bootstrap.proxy.real_ip.ipv6_prefix, 56);
+  EXPECT_THAT(bootstrap.proxy.request_id_accept_headers, ElementsAre("x-trace-id"));
+  EXPECT_EQ(bootstrap.observability.service_name, "edge");
+  EXPECT_EQ(bootstrap.observability.log_level, LogLevel::warn);
+  EXPECT_FALSE(bootstrap.observability.access_log);
+  EXPECT_TRUE(bootstrap.observability.prometheus.enabled);  // its address is given
+  EXPECT_EQ(bootstrap.observability.prometheus.addr, ":9100");
+  EXPECT_EQ(bootstrap.observability.prometheus.path, "/m");
+  EXPECT_DOUBLE_EQ(bootstrap.observability.tracing_otlp.sample_ratio, 0.25);
+  EXPECT_EQ(bootstrap.ratelimit.max_buckets, 500U);
+  EXPECT_EQ(bootstrap.ratelimit.concurrency_ttl, seconds{3});
+  EXPECT_EQ(bootstrap.ratelimit.on_store_error, OnStoreError::deny);
+  EXPECT_EQ(bootstrap.ratelimit.replicas, 3);
+  EXPECT_EQ(bootstrap.ratelimit.key_prefix, "edge");
+  EXPECT_EQ(bootstrap.ratelimit.media_part_tokens, 500);
+  EXPECT_FALSE(bootstrap.ratelimit.redis.has_value());  // memory beside a redis block
+  EXPECT_EQ(bootstrap.resources_file, "/etc/stint/r.yaml");
+  EXPECT_EQ(bootstrap.cache, CacheBackend::memory);
+  EXPECT_EQ(bootstrap.upstream.connect_timeout, milliseconds{250});
+  EXPECT_EQ(bootstrap.upstream.stream_timeout, milliseconds{1000});
+  EXPECT_EQ(bootstrap.upstream.tls.ca_file, "ca.pem");
+  EXPECT_FALSE(bootstrap.upstream.tls.verify);
+  EXPECT_EQ(bootstrap.shutdown.min_drain, seconds{0});
+  EXPECT_EQ(bootstrap.shutdown.max_drain, seconds{1});
+}
+
+TEST(Bootstrap, FindsResourcesFromTheFolderOfItsFile) {
+  const auto path = [](const std::string& file, const std::string& text,
+                       const Environment& environment = {}) {
+    return parse_bootstrap(file, text, environment).value.value_or(Bootstrap{}).resources_file;
+  };
+  EXPECT_EQ(path("/etc/stint/stint.yaml", "resources_file: r.yaml\n"), "/etc/stint/r.yaml");
+  EXPECT_EQ(path("deploy/stint.yaml", "resources_file: ../r.yaml\n"), "r.yaml");
+  EXPECT_EQ(path("deploy/stint.yaml", "resources_file: /r.yaml\n"), "/r.yaml");
+  EXPECT_EQ(path("deploy/stint.yaml", "{}\n", {{"STINT_RESOURCES_FILE", "r.yaml"}}), "r.yaml");
+}
+
+TEST(Bootstrap, RunsOneLoopPerCoreUnlessToldOtherwise) {
+  EXPECT_EQ(event_loops({}, 8), 8);
+  EXPECT_EQ(event_loops({}, 0), 1);
+  EXPECT_EQ(event_loops({.workers = 3}, 8), 3);
+  EXPECT_EQ(event_loops({.thread_per_core = false}, 8), 1);
+  EXPECT_EQ(event_loops({.workers = 3, .thread_per_core = false}, 8), 3);
+}
+
+TEST(Bootstrap, MayComeFromTheEnvironmentAlone) {
+  const auto loaded =
+      load_bootstrap(std::nullopt, {{"STINT_RESOURCES_FILE", "/r.yaml"},
+                                    {"STINT_PROXY__ADDR", "127.0.0.1:1"},
+                                    {"STINT_PROXY__WORKERS", "2"},
+                                    {"STINT_PROXY__REAL_IP__TRUSTED_PROXIES", "10.0.0.0/8, ::1"},
+                                    {"STINT_PROXY__REQUEST_ID__ACCEPT_HEADERS", ""},
+                                    {"STINT_OBSERVABILITY__ACCESS_LOG", "false"},
+                                    {"STINT_OBSERVABILITY__SERVICE_NAME", "10"},
+                                    {"PATH", "/bin"}});
+  EXPECT_THAT(texts_of(loaded.faults), IsEmpty());
+  EXPECT_THAT(texts_of(loaded.warnings), IsEmpty());
+  ASSERT_TRUE(loaded.value);
+  EXPECT_EQ(loaded.value->resources_file, "/r.yaml");
+  EXPECT_EQ(loaded.value->proxy.addr, "127.0.0.1:1");
+  EXPECT_EQ(loaded.value->proxy.workers, 2);
+  EXPECT_THAT(loaded.value->proxy.real_ip.trusted_proxies, ElementsAre("10.0.0.0/8", "::1"));
+  EXPECT_THAT(loaded.value->proxy.request_id_accept_headers, IsEmpty());
+  EXPECT_FALSE(loaded.value->observability.access_log);
+  EXPECT_EQ(loaded.value->observability.service_name, "10");  // a variable has no type of its own
+
+  EXPECT_THAT(texts_of(load_bootstrap(std::nullopt, {}).faults),
+              ElementsAre("environment: resources_file: is missing: name a file of resources, or "
+                          "give etcd"));
+}
+
+TEST(Bootstrap, IsOverriddenByTheEnvironment) {
+  const Bootstrap bootstrap =
+      good("resources_file: r.yaml\nproxy: {addr: \":1\", workers: 2}\n",
+           {{"STINT_PROXY__ADDR", ":3"}, {"STINT_SHUTDOWN__MIN_DRAIN_SECS", "0"}});
+  EXPECT_EQ(bootstrap.proxy.addr, ":3");
+  EXPECT_EQ(bootstrap.proxy.workers, 2);
+  EXPECT_EQ(bootstrap.shutdown.min_drain, seconds{0});
+}
+
+TEST(Bootstrap, NamesTheVariableAtFault) {
+  EXPECT_THAT(faults_of("resources_file: r\nproxy: {workers: 1}\n",
+                        {{"STINT_PROXY__WORKERS", "many"},
+                         {"STINT_PROXY__REAL_IP__TRUSTED_PROXIES", "::1,x"}}),
+              ElementsAre("environment variable STINT_PROXY__WORKERS: proxy.workers: 'many' must "
+                          "be a whole number",
+                          "environment variable STINT_PROXY__REAL_IP__TRUSTED_PROXIES: "
+                          "proxy.real_ip.trusted_proxies[1]: must be an address or a network, such "
+                          "as 10.1.2.3, 10.0.0.0/8 or fd00::/8"));
+  // The file's own fault is not hidden by a variable that would go below it.
+  EXPECT_THAT(faults_of("resources_file: r\nproxy: 5\n", {{"STINT_PROXY__WORKERS", "1"}}),
+              ElementsAre("stint.yaml:2:8: proxy: must be a map of keys"));
+}
+
+TEST(Bootstrap, WarnsOfVariablesThatMeanNothing) {
+  const auto loaded = parse_bootstrap("stint.yaml", "resources_file: r.yaml\n",
+                                      {{"STINT_PROXY__ADR", ":1"},
+                                       {"STINT_RATELIMIT__REDIS__SHARDS", "a=redis://h"},
+                                       {"STINT_PROXY__REAL_IP", "x"},
+                                       {"STINT_proxy__addr", ":1"},
+                                       {"STINT_X__Y", ""},
+                                       {"STINT_PORT", "tcp://10.0.0.1:80"},
+                                       {"STINT_PORT_80_TCP_ADDR", "10.0.0.1"},
+                                       {"STINT_PROXY", "x"},
+                                       {"STINT", "x"}});
+  EXPECT_TRUE(loaded.value);
+  EXPECT_THAT(
+      texts_of(loaded.warnings),
+      testing::UnorderedElementsAre(
+          "environment variable STINT_PROXY__ADR: names no key; did you mean STINT_PROXY__ADDR?",
+          "environment variable STINT_PROXY__REAL_IP: proxy.real_ip: takes more than a variable "
+          "can hold",
+          "environment variable STINT_RATELIMIT__REDIS__SHARDS: ratelimit.redis.shards: takes more "
+          "than a variable can hold",
+          "environment variable STINT_X__Y: names no key",
+          "environment variable STINT_proxy__addr: names no key; did you mean "
+          "STINT_PROXY__ADDR?"));
+}
+
+TEST(Bootstrap, SubstitutesVariablesInItsValues) {
+  const Bootstrap bootstrap = good(
+      "resources_file: ${DIR}/r-${KIND:-test}.yaml\nproxy: {workers: ${N}}\n"
+      "observability: {service_name: \"a$$b$c ${N}\"}  # ${NOT_LOOKED_AT}\n",
+      {{"DIR", "/etc"}, {"N", "3"}});
+  EXPECT_EQ(bootstrap.resources_file, "/etc/r-test.yaml");
+  EXPECT_EQ(bootstrap.proxy.workers, 3);
+  EXPECT_EQ(bootstrap.observability.service_name, "a$b$c 3");
+}
+
+// What Redis is asked for can only be seen from what is said about it, as long as it is not there.
+std::vector<std::string> redis(const std::string& block, const Environment& environment) {
+  std::vector<std::string> faults =
+      faults_of("resources_file: r\nratelimit: {backend: redis" + block + "}\n", environment);
+  return faults;
+}
+constexpr const char* kNotYet = "stint.yaml:2:22: ratelimit.backend: not available yet";
+
+TEST(BootstrapRedis, TakesItsAddressFromTheEnvironment) {
+  EXPECT_THAT(redis("", {{"REDIS_URL", "redis://h"}}), ElementsAre(kNotYet));
+  EXPECT_THAT(redis("", {{"REDIS_URLS", "redis://h"}}), ElementsAre(kNotYet));
+  EXPECT_THAT(redis("", {{"REDIS_URLS", "a=redis://h,b=redis://i"},
+                         {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "200"},
+                         {"REDIS_URLS_PREVIOUS", "a=redis://h"}}),
+              ElementsAre(kNotYet));
+  EXPECT_THAT(redis("", {{"STINT_RATELIMIT__REDIS__URL", "redis://h"}}), ElementsAre(kNotYet));
+  EXPECT_THAT(redis("", {{"REDIS_URLS", "h:6379"}}),
+              ElementsAre("environment variable REDIS_URLS: ratelimit.redis.url: must be a URL "
+                          "such as redis://host:6379/0 or rediss://user:password@host"));
+  EXPECT_THAT(redis("", {{"REDIS_URLS", "a=redis://h,a=redis://i"}}),
+              ElementsAre("environment variable REDIS_URLS: ratelimit.redis.urls[1]: is the shard "
+                          "'a' as is urls[0]; give each a name of its own"));
+  EXPECT_THAT(redis("", {{"REDIS_URLS", "redis://h,redis://i"},
+                         {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "0"}}),
+              ElementsAre("environment variable RATE_LIMIT_CONSISTENT_HASH_VNODES: "
+                          "ratelimit.redis.virtual_nodes: must be from 1 to 10000"));
+}
+
+TEST(BootstrapRedis, PrefersTheAddressOfTheFile) {
+  // Neither of these is looked at.
+  EXPECT_THAT(redis(", redis: {url: \"redis://h\"}",
+                    {{"REDIS_URLS", "bad,bad"}, {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "bad"}}),
+              ElementsAre(kNotYet));
+  EXPECT_THAT(faults_of("resources_file: r\n", {{"REDIS_URL", "bad"}}), IsEmpty());
+  // Virtual nodes mean nothing to one server.
+  EXPECT_THAT(redis("", {{"REDIS_URL", "redis://h"}, {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "9"}}),
+              ElementsAre(kNotYet));
+}
+
+TEST(BootstrapSettings, HideSecrets) {
+  const Bootstrap bootstrap = good(
+      "resources_file: r\nadmin: {admin_keys: [hush]}\nratelimit: {redis: {password: hush, "
+      "url: \"redis://:hush@h\"}}\n");
+  for (const Setting& setting : bootstrap.settings) {
+    if (setting.value.find("hush") != std::string::npos) EXPECT_TRUE(setting.secret) << setting.key;
+  }
+}
+
+TEST(BootstrapSettings, TellWhichChangesNeedARestart) {
+  const Bootstrap before = good("resources_file: r\nproxy: {workers: 0}\n");
+  const Bootstrap same = good("resources_file: r\n");  // the default was written out before
+  EXPECT_THAT(restart_keys(before, same), IsEmpty());
+  const Bootstrap after = good(
+      "resources_file: r\nproxy: {workers: 2, real_ip: {trusted_proxies: [10.0.0.1]}}\n"
+      "observability: {log_level: debug}\nratelimit: {redis: {timeout_ms: 9}}\n");
+  EXPECT_THAT(restart_keys(before, after),
+              ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies"));
+  EXPECT_THAT(restart_keys(after, before),
+              ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies"));
+}
+
+}  // namespace
+}  // namespace stint::config
