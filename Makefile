@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 help:
 	@echo 'make setup            install the Debian packages that stint needs'
 	@echo 'make build            build the release preset into build/release'
-	@echo 'make run              build, and run the example program'
+	@echo 'make run              build, and run the demo: a gateway to try with curl'
 	@echo 'make test             all checks and tests, both compilers, with sanitizers'
 	@echo 'make bench            run the benchmarks     [BENCH_ARGS=--benchmark_filter=...]'
 	@echo 'make lint             quick checks and clang-tidy      [SINCE=<commit>: changed files]'
@@ -25,8 +25,8 @@ build:
 	@cmake --preset release
 	@cmake --build --preset release --parallel $(JOBS)
 
-run: build
-	@build/release/examples/limit_a_loop
+run: setup build
+	@build/release/stint demo
 
 test:
 	@tools/test.sh

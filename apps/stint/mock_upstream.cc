@@ -111,7 +111,7 @@ net::NetResult<std::unique_ptr<MockUpstream>> MockUpstream::create() {
 MockUpstream::MockUpstream() = default;
 
 MockUpstream::~MockUpstream() {
-  loop_.post([this] { tasks_.start(stop()); });
+  loop_.post([this] { ending_.start(stop()); });
   if (thread_.joinable()) thread_.join();
 }
 
@@ -119,7 +119,9 @@ net::Task<void> MockUpstream::serve() { co_await server_->serve(); }
 
 net::Task<void> MockUpstream::stop() {
   co_await server_->stop();
-  loop_.stop();
+  co_await tasks_.join();
+  // Not from within: no task may be left when the loop has ended.
+  loop_.post([this] { loop_.stop(); });
 }
 
 net::Task<void> MockUpstream::answer(http::Exchange& exchange) {

@@ -32,6 +32,7 @@ class MockUpstream {
 
   net::EventLoop loop_;
   net::TaskGroup tasks_{loop_};
+  net::TaskGroup ending_{loop_};  // of what ends the others
   std::unique_ptr<http::Server> server_;
   std::uint16_t port_ = 0;
   std::thread thread_;

@@ -11,6 +11,7 @@ namespace stint::app {
 namespace {
 
 constexpr Duration kLookAtFiles = std::chrono::milliseconds{200};
+constexpr Duration kLookAtWorkers = std::chrono::milliseconds{10};
 
 observe::LogLevel level_of(config::LogLevel level) {
   switch (level) {
@@ -153,7 +154,7 @@ void Service::adopt(std::shared_ptr<const config::Snapshot> snapshot) {
 }
 
 int Service::run() {
-  tasks_.start(obey_signals());
+  ending_.start(obey_signals());
   tasks_.start(keep_leases());
   if (loader_) tasks_.start(watch_resources());
   if (metrics_server_) tasks_.start(serve_metrics());
@@ -199,18 +200,28 @@ net::Task<void> Service::obey_signals() {
     signal = co_await signals_->next();
     if (signal != SIGHUP) break;
     reread_bootstrap();
-    if (loader_) loader_->again();
+    if (!loader_) continue;
+    loader_->again();
+    look_at_resources();
   }
   log_.info("stopping");
   gateway_->set_stopping();
   const config::Shutdown& shutdown = bootstrap_.shutdown;
   co_await loop_.wait_for(shutdown.min_drain);
   for (auto& worker : workers_) worker->drain(shutdown.max_drain - shutdown.min_drain);
-  // Blocks this loop alone: nothing but the ends of the workers matters any more.
-  for (auto& worker : workers_) worker->join();
+  // Without blocking: leases are renewed and metrics are shown to the end.
+  for (auto& worker : workers_) {
+    while (!worker->ended()) {
+      co_await loop_.wait_for(kLookAtWorkers);
+    }
+    worker->join();
+  }
   if (metrics_server_) co_await metrics_server_->stop();
+  tasks_.cancel_all();
+  co_await tasks_.join();
   log_.info("stopped");
-  loop_.stop();
+  // Not from within: no task may be left when the loop has ended.
+  loop_.post([this] { loop_.stop(); });
 }
 
 void Service::reread_bootstrap() {

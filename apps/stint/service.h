@@ -69,6 +69,7 @@ class Service {
   observe::Log log_;
   net::EventLoop loop_;  // of everything but the data plane
   net::TaskGroup tasks_{loop_};
+  net::TaskGroup ending_{loop_};  // of what ends the others
   std::optional<net::Signals> signals_;
   std::unique_ptr<gateway::Gateway> gateway_;
   std::optional<config::ResourceLoader> loader_;

@@ -54,7 +54,7 @@ void Worker::serve_by(std::shared_ptr<const gateway::Serving> serving) {
 }
 
 void Worker::drain(Duration grace) {
-  loop_.post([this, grace] { tasks_.start(end(grace)); });
+  loop_.post([this, grace] { ending_.start(end(grace)); });
 }
 
 void Worker::join() {
@@ -71,8 +71,13 @@ net::Task<void> Worker::end(Duration grace) {
     co_await loop_.wait_for(kLook);
   }
   co_await server_->stop();
+  co_await tasks_.join();
   dispatcher_.close_idle();
-  loop_.stop();
+  // Not from within: no task may be left when the loop has ended.
+  loop_.post([this] {
+    ended_ = true;
+    loop_.stop();
+  });
 }
 
 }  // namespace stint::app

@@ -1,6 +1,7 @@
 // One event loop of the data plane: a thread, a listener, the requests of its connections.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,8 +29,9 @@ class Worker {
   // Any thread.
   void serve_by(std::shared_ptr<const gateway::Serving> serving);
   // Any thread; once. No new connections from now on; ends when all requests are answered, or
-  // after `grace` ends those that are not. `join` returns then.
+  // after `grace` ends those that are not. `ended` from then on, and `join` returns.
   void drain(Duration grace);
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
   void join();
 
  private:
@@ -40,8 +42,10 @@ class Worker {
   gateway::Gateway& gateway_;
   net::EventLoop loop_;
   net::TaskGroup tasks_{loop_};
+  net::TaskGroup ending_{loop_};  // of what ends the others
   gateway::Dispatcher dispatcher_;
   std::unique_ptr<http::Server> server_;
+  std::atomic<bool> ended_{false};
   std::thread thread_;
 };
 

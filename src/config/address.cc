@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <utility>
@@ -114,13 +115,24 @@ std::optional<std::string> check_host_port(std::string_view text) {
 
 std::optional<std::string> check_network(std::string_view text) {
   const std::size_t slash = text.find('/');
-  const std::string_view address = text.substr(0, slash);
-  const bool v4 = is_ip(address, AF_INET);
-  const bool v6 = !v4 && is_ip(address, AF_INET6);
-  const bool length_good = slash == std::string_view::npos ||
-                           parse_number(text.substr(slash + 1), v4 ? 32 : 128).has_value();
-  if ((v4 || v6) && length_good) return std::nullopt;
-  return "must be an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8";
+  const std::string address(text.substr(0, slash));
+  const int family = is_ip(address, AF_INET) ? AF_INET : AF_INET6;
+  const std::size_t bits = family == AF_INET ? 32 : 128;
+  const auto length = slash == std::string_view::npos
+                          ? std::optional(static_cast<std::int64_t>(bits))
+                          : parse_number(text.substr(slash + 1), static_cast<std::int64_t>(bits));
+  if (!is_ip(address, family) || !length) {
+    return "must be an address or a network, such as 10.1.2.3, 10.0.0.0/8 or fd00::/8";
+  }
+  std::array<unsigned char, 16> bytes{};
+  inet_pton(family, address.c_str(), bytes.data());
+  for (std::size_t bit = static_cast<std::size_t>(*length); bit < bits; ++bit) {
+    if ((bytes[bit / 8] & (0x80U >> (bit % 8))) != 0) {
+      return "has bits of a host beyond the length of its network: is 10.0.0.0/8 meant, or "
+             "10.1.2.3?";
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> check_http_url(std::string_view text) {

@@ -32,7 +32,7 @@ std::string_view without_sign(std::string_view text) noexcept {
 bool boolean_of_yaml_1_1(std::string_view text) {
   const std::string word = lower(text);
   return word == "true" || word == "false" || word == "yes" || word == "no" || word == "on" ||
-         word == "off" || word == "y" || word == "n";
+         word == "off";
 }
 
 // What some reader of YAML takes for a number.

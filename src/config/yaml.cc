@@ -109,10 +109,13 @@ class Builder : public YAML::EventHandler {
 
   // What is usually the matter.
   [[nodiscard]] std::string hint(std::string_view message, std::size_t offset) const {
-    std::string_view line = source().substr(0, offset);
-    line = line.substr(line.rfind('\n') + 1);
-    line = line.substr(0, line.find_first_not_of(" \t"));
-    if (line.find('\t') != std::string_view::npos ||
+    const std::size_t begin = source().substr(0, offset).rfind('\n') + 1;
+    const std::string_view line = source().substr(begin, source().find('\n', offset) - begin);
+    if (message.ends_with("flow not found") && line.find("${") != std::string_view::npos) {
+      return "; a ${} inside of { } or [ ] ends it: write one key a line instead";
+    }
+    const std::string_view indentation = line.substr(0, line.find_first_not_of(" \t"));
+    if (indentation.find('\t') != std::string_view::npos ||
         message.find("tab") != std::string_view::npos) {
       return "; indent by spaces, not by tabs";
     }

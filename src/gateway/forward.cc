@@ -45,8 +45,7 @@ net::Task<void> Dispatcher::forward(Request& request, Forwarding forwarding) {
     if (request.exchange.client_gone()) {
       // The upstream has begun to work on it: the input counts, an answer there was none.
       const std::int64_t input = forwarding.meter ? forwarding.meter->input_estimate : 0;
-      request.usage = {.input_tokens = input, .estimated = true};
-      request.permit.commit({.input_tokens = input});
+      charge(request, {.input_tokens = input, .estimated = true});
       co_return;
     }
     request.permit.release();
@@ -66,8 +65,9 @@ http::ResponseHead Dispatcher::client_head(Request& request, const http::Respons
   head.fields.remove("Content-Length");
   set_rate_limit_fields(head.fields, request.permit.decision(), request.style,
                         gateway_.clock().wall_now());
-  // A refusal that is not ours: its own Retry-After goes on, marked.
-  if (head.status == 429) head.fields.set("X-Stint-Refused-By", "upstream");
+  // A refusal that is not ours: its own Retry-After goes on, marked. The mark is ours alone.
+  head.fields.remove("X-Stint-Refused-By");
+  if (head.status == 429) head.fields.add("X-Stint-Refused-By", "upstream");
   head.fields.set("X-Request-Id", request.id);
   request.status = head.status;
   return head;
@@ -78,7 +78,10 @@ net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
   Relay relay(request, forwarding.meter, answer->head());
   http::ResponseHead head = client_head(request, answer->head());
   const auto length = answer->content_length();
-  if (length && *length <= kOnePiece && !relay.stream()) {
+  const bool bodyless =
+      request.head().method == "HEAD" || head.status == 204 || head.status == 304;
+  if (bodyless) relay.settle();  // its head is its last byte
+  if (length && *length <= kOnePiece && !relay.stream() && !bodyless) {
     co_return co_await relay_whole(request, relay, std::move(head), *answer);
   }
   const auto announced = relay.hides() ? std::optional<std::uint64_t>{} : length;

@@ -16,6 +16,21 @@ bool is_event_stream(const http::Fields& fields) {
 
 }  // namespace
 
+void charge(Dispatcher::Request& request, const MeteredUsage& usage) {
+  request.usage = usage;
+  request.permit.commit({.input_tokens = usage.input_tokens, .output_tokens = usage.output_tokens});
+  if (request.model == nullptr) return;
+  const ModelMetrics& metrics = request.serving->metrics_of(*request.model);
+  const auto add = [](const observe::Counter& counter, std::int64_t tokens) {
+    counter.add(static_cast<std::uint64_t>(tokens));
+  };
+  add(metrics.input_tokens, usage.input_tokens);
+  add(metrics.output_tokens, usage.output_tokens);
+  add(metrics.cached_tokens, usage.cached_input_tokens);
+  add(metrics.reasoning_tokens, usage.reasoning_output_tokens);
+  if (usage.estimated) metrics.unmetered.add();
+}
+
 Relay::Relay(Dispatcher::Request& request, const std::optional<UsageMeterOptions>& meter,
              const http::ResponseHead& head)
     : request_(request), stream_(is_event_stream(head.fields)) {
@@ -56,19 +71,7 @@ void Relay::settle() {
   if (settled_) return;
   settled_ = true;
   if (!meter_) return request_.permit.commit({});
-  request_.usage = meter_->usage();
-  request_.permit.commit(
-      {.input_tokens = request_.usage.input_tokens, .output_tokens = request_.usage.output_tokens});
-  if (request_.model == nullptr) return;
-  const ModelMetrics& metrics = request_.serving->metrics_of(*request_.model);
-  const auto add = [](const observe::Counter& counter, std::int64_t tokens) {
-    counter.add(static_cast<std::uint64_t>(tokens));
-  };
-  add(metrics.input_tokens, request_.usage.input_tokens);
-  add(metrics.output_tokens, request_.usage.output_tokens);
-  add(metrics.cached_tokens, request_.usage.cached_input_tokens);
-  add(metrics.reasoning_tokens, request_.usage.reasoning_output_tokens);
-  if (request_.usage.estimated) metrics.unmetered.add();
+  charge(request_, meter_->usage());
 }
 
 }  // namespace stint::gateway

@@ -13,6 +13,9 @@
 
 namespace stint::gateway {
 
+// Commits what a request used, and counts it in the metrics of its model.
+void charge(Dispatcher::Request& request, const MeteredUsage& usage);
+
 // Thread rule: the loop's thread. Both arguments of the constructor must outlive it.
 class Relay {
  public:

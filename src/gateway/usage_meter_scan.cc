@@ -45,7 +45,6 @@ class Reader {
     bool usage_object = false;
     bool usage_other = false;
     bool known_shape = false;
-    bool no_object = false;
     bool whole = false;
     std::uint64_t text_bytes = 0;
   };
@@ -154,7 +153,6 @@ class Reader {
   // Sets zone_ to that of the value that begins, and notes what its presence says.
   bool begin_value(json::error_code& ec) {
     if (depth_ == 0) {
-      value_.no_object = true;
       ec = json::error::syntax;
       return false;
     }
@@ -255,7 +253,8 @@ json::parse_options options() {
 struct AnswerScan::Impl {
   json::basic_parser<Reader> parser{options()};
   std::uint64_t value_bytes = 0;       // of the value under way
-  bool failed = false;                 // it is not JSON
+  bool failed = false;                 // it is no JSON object
+  bool started = false;                // more than white space came
   bool open = false;                   // between begin and end
   std::uint64_t delivered_before = 0;  // by earlier values
   bool saw_usage_chunk = false;
@@ -279,12 +278,21 @@ void AnswerScan::begin() {
   impl_->parser.handler().begin();
   impl_->value_bytes = 0;
   impl_->failed = false;
+  impl_->started = false;
   impl_->open = true;
 }
 
 void AnswerScan::feed(std::string_view piece) {
   impl_->value_bytes += piece.size();
-  if (impl_->failed || piece.empty()) return;
+  if (impl_->failed) return;
+  if (!impl_->started) {
+    piece.remove_prefix(std::min(piece.find_first_not_of(" \t\r\n"), piece.size()));
+    if (piece.empty()) return;
+    impl_->started = true;
+    // Told from the first byte: a number has no end before the next value.
+    impl_->failed = piece.front() != '{';
+    if (impl_->failed) return;
+  }
   json::error_code error;
   const std::size_t taken = impl_->parser.write_some(true, piece.data(), piece.size(), error);
   impl_->failed = error || taken < piece.size();

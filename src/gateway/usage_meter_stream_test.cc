@@ -230,8 +230,8 @@ TEST(UsageMeterStream, BytesGoOnAsEarlyAsPossible) {
   EXPECT_EQ(meter.feed("ta: ["), "event: x\ndata: [");
   EXPECT_EQ(meter.feed("DONE]\n\n"), "DONE]\n\n");
   EXPECT_EQ(meter.feed("data: {\"choices\":[],\"usage\":"), "");
-  EXPECT_EQ(meter.feed("n"), "data: {\"choices\":[],\"usage\":n");
-  EXPECT_EQ(meter.feed("ull}\r\n\r"), "ull}\r\n\r");
+  EXPECT_EQ(meter.feed("null"), "data: {\"choices\":[],\"usage\":null");
+  EXPECT_EQ(meter.feed("}\r\n\r"), "}\r\n\r");
   EXPECT_EQ(meter.feed("\n"), "\n");
   EXPECT_EQ(meter.feed("data: {\"choices\":[],\"usage\":{}}\r\n\r"), "");
   EXPECT_EQ(meter.feed("\n"), "");

@@ -85,7 +85,7 @@ std::string http_date(TimePoint time) {
 }
 
 std::string error_body(const Refusal& refusal) {
-  const std::string_view type = refusal.status < 500 ? "invalid_request_error" : "api_error";
+  const std::string_view type = refusal.status == 500 ? "api_error" : "invalid_request_error";
   std::string out = R"({"error":{"message":")";
   out.append(refusal.message).append(R"(","type":")").append(type);
   out.append(R"(","code":")").append(refusal.code).append(R"("}})");

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <exception>
+#include <tuple>
 #include <utility>
 
 #include "http/answer_head.h"
@@ -20,8 +21,10 @@ using net::Task;
 // A body that the handler did not want is read over if no longer than this, else the connection
 // ends: cheaper for both sides than the rest of a long upload.
 constexpr std::uint64_t kSkippedBody = 64 * 1024;
-// How long a client may take to read the last answer of a connection.
+// How long a client may take to read the last answer of a connection, and how much it may still
+// send before it does.
 constexpr Duration kLinger = std::chrono::seconds{2};
+constexpr std::size_t kLingerBytes = 32 * 1024 * 1024;
 // How often to look for the end behind pipelined bytes that have no room.
 constexpr Duration kLookAgain = std::chrono::milliseconds{200};
 // Pieces in which a body of known length is read, at first.
@@ -78,10 +81,11 @@ Task<void> Connection::run() {
 }
 
 Task<bool> Connection::wait_for_request() {
-  // An idle connection holds no buffers.
+  // An idle connection holds no memory but its own. (Moved from, because a string keeps its memory
+  // when a short one is assigned.)
   input_.release();
-  request_ = ParsedHead();
-  text_ = std::string();
+  std::ignore = ParsedHead(std::move(request_));
+  std::ignore = std::string(std::move(text_));
   if (server_.draining && had_request_ && !stream_.readable()) co_return false;
   idle_ = true;
   const NetResult<void> readable = co_await stream_.wait_readable(server_.limits.idle_timeout);
@@ -161,10 +165,12 @@ Task<void> Connection::refuse(Refusal refusal) {
 Task<void> Connection::linger() {
   stream_.close_sending();
   const Duration deadline = server_.loop.now() + kLinger;
-  for (;;) {
+  std::size_t discarded = 0;
+  while (discarded < kLingerBytes) {
     input_.clear();
     const NetResult<void> read = co_await read_more(kFirstPiece, deadline);
     if (!read) break;
+    discarded += input_.size();
   }
 }
 

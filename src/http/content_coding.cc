@@ -15,7 +15,7 @@ namespace stint::http {
 
 namespace {
 
-constexpr std::size_t kBufferBytes = 16 * 1024;
+constexpr std::size_t kBufferBytes = std::size_t{16} * 1024;
 
 // Nothing to decode; the bound holds all the same.
 class Identity final : public ContentDecoder {

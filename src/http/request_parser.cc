@@ -158,14 +158,15 @@ std::expected<std::optional<std::size_t>, Refusal> HeadScanner::scan(std::string
   for (;;) {
     const std::size_t end = bytes.find('\n', scanned_);
     const bool complete = end != std::string_view::npos;
-    // Without its CRLF, as far as it has come.
-    const std::size_t line_bytes = (complete ? end : bytes.size()) - line_start_;
+    // What does not count: the end of the line, as far as it has come.
+    const std::size_t stop = complete ? end : bytes.size();
+    const std::size_t ending = stop > line_start_ && bytes[stop - 1] == '\r' ? 1 : 0;
+    const std::size_t line_bytes = stop - line_start_;
     if (fields_start_ == 0) {
-      if (line_bytes > limits.request_line_bytes + (complete ? 1 : 0)) {
+      if (line_bytes > limits.request_line_bytes + ending) {
         return refuse(414, "uri_too_long", "the request line is longer than the limit");
       }
-    } else if ((complete ? end : bytes.size()) - fields_start_ >
-               limits.header_bytes + (complete ? 1 : 0)) {
+    } else if (stop - fields_start_ > limits.header_bytes + ending) {
       return refuse(431, "headers_too_large", "the headers are longer than the limit");
     }
     if (!complete) {
@@ -173,7 +174,7 @@ std::expected<std::optional<std::size_t>, Refusal> HeadScanner::scan(std::string
       return std::nullopt;
     }
     // A lone LF (or a lone CR, seen later as a control byte) ends a line for some readers only.
-    if (line_bytes == 0 || bytes[end - 1] != '\r') {
+    if (ending == 0) {
       return bad_request("a line that does not end with CR LF");
     }
     scanned_ = end + 1;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // An event of unusual size must not cost its memory for the rest of a long stream.
-constexpr std::size_t kUsualEventBytes = 64 * 1024;
+constexpr std::size_t kUsualEventBytes = std::size_t{64} * 1024;
 
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
 

@@ -29,7 +29,7 @@ struct UpstreamRequest {
 
 // All must be above zero, but for idle_per_origin.
 struct UpstreamLimits {
-  std::size_t header_bytes = 64 * 1024;  // of all heads of an answer together
+  std::size_t header_bytes = std::size_t{64} * 1024;  // of all heads of an answer together
   // Connections kept for the next request; 0: none. The oldest goes when there are more.
   std::size_t idle_per_origin = 64;
   Duration connect_timeout = std::chrono::seconds{5};  // name look-up and TLS included

@@ -9,11 +9,11 @@ namespace stint::http {
 namespace {
 
 // An event of an LLM stream fits into the first; a long body soon has the last.
-constexpr std::size_t kFirstBufferBytes = 4 * 1024;
-constexpr std::size_t kLastBufferBytes = 64 * 1024;
+constexpr std::size_t kFirstBufferBytes = std::size_t{4} * 1024;
+constexpr std::size_t kLastBufferBytes = std::size_t{64} * 1024;
 
 // What the kernel takes at once, or soon: not worth a task beside.
-constexpr std::size_t kShortRequestBytes = 64 * 1024;
+constexpr std::size_t kShortRequestBytes = std::size_t{64} * 1024;
 
 }  // namespace
 

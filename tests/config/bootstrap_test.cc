@@ -220,7 +220,7 @@ TEST(Bootstrap, WarnsOfVariablesThatMeanNothing) {
 
 TEST(Bootstrap, SubstitutesVariablesInItsValues) {
   const Bootstrap bootstrap = good(
-      "resources_file: ${DIR}/r-${KIND:-test}.yaml\nproxy: {workers: ${N}}\n"
+      "resources_file: ${DIR}/r-${KIND:-test}.yaml\nproxy:\n  workers: ${N}\n"
       "observability: {service_name: \"a$$b$c ${N}\"}  # ${NOT_LOOKED_AT}\n",
       {{"DIR", "/etc"}, {"N", "3"}});
   EXPECT_EQ(bootstrap.resources_file, "/etc/r-test.yaml");

@@ -155,6 +155,9 @@ constexpr Broken kTypes[] = {
     {"NetworkLength", "resources_file: r\nproxy: {real_ip: {trusted_proxies: [10.0.0.0/33]}}\n",
      "stint.yaml:2:37: proxy.real_ip.trusted_proxies[0]: must be an address or a network, such as "
      "10.1.2.3, 10.0.0.0/8 or fd00::/8"},
+    {"NetworkWithHost", "resources_file: r\nproxy: {real_ip: {trusted_proxies: [10.1.0.0/8]}}\n",
+     "stint.yaml:2:37: proxy.real_ip.trusted_proxies[0]: has bits of a host beyond the length of "
+     "its network: is 10.0.0.0/8 meant, or 10.1.2.3?"},
     {"Address", "resources_file: r\nproxy: {addr: \"0.0.0.0\"}\n",
      "stint.yaml:2:15: proxy.addr: must be an address and a port, such as 127.0.0.1:8080, "
      "[::1]:8080 or :8080"},

@@ -158,7 +158,7 @@ constexpr Broken kLimits[] = {
     {"Uncountable",
      "api_keys:\n  - key: a\n    rate_limit: [{unit: requests, quota: 9007199254740991, per: 1d, "
      "algorithm: sliding_window}]\n",
-     "r.yaml:4:43: api_keys[0].rate_limit[0].quota: is too large for its window: it cannot be "
+     "r.yaml:4:42: api_keys[0].rate_limit[0].quota: is too large for its window: it cannot be "
      "counted to within 1 %"},
     {"ListUnit", POLICY "limits: [{unit: request, quota: 1, per: 1s}]\n",
      "r.yaml:4:21: rate_limit_policies[0].limits[0].unit: 'request' is none of requests, tokens, "
@@ -317,6 +317,9 @@ constexpr Broken kSubstitutions[] = {
     {"Unset", "provider_keys:\n  - {display_name: a, secret: \"${OPENAI_KEY}\"}\n",
      "r.yaml:3:31: provider_keys[0].secret: the variable OPENAI_KEY is not set; ${OPENAI_KEY:-x} "
      "would give it a default"},
+    {"InBraces", "api_keys:\n  - {key: a, rate_limit: {rpm: ${RPM}}}\n",
+     "r.yaml:3:33: api_keys[0].rate_limit.rpm: is no YAML: end of map flow not found; a ${} inside "
+     "of { } or [ ] ends it: write one key a line instead"},
     {"NotClosed", "provider_keys:\n  - {display_name: a, secret: \"${OPENAI_KEY\"}\n",
      "r.yaml:3:31: provider_keys[0].secret: has a '${' without a '}'; write $$ for a dollar"},
     {"NoName", "provider_keys:\n  - {display_name: a, secret: \"${}\"}\n",

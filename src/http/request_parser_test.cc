@@ -1,0 +1,158 @@
+#include "http/request_parser.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/server.h"
+
+namespace stint::http {
+namespace {
+
+std::expected<ParsedHead, Refusal> parse(std::string_view text) {
+  return parse_head(text, ServerLimits());
+}
+
+TEST(RequestParserTest, ReadsLineAndFields) {
+  const auto parsed = parse(
+      "POST /v1//%63hat?x=%41&y HTTP/1.1\r\n"
+      "Host: API.Example.com:8080\r\n"
+      "X-Empty:\r\n"
+      "x-padded: \t a b \t\r\n"
+      "X-Utf8: caf\xc3\xa9\r\n"
+      "Content-Length: 5\r\n\r\n");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const RequestHead& head = parsed->head;
+  EXPECT_EQ(head.method, "POST");
+  EXPECT_EQ(head.target, "/v1//%63hat?x=%41&y");
+  EXPECT_EQ(head.path, "/v1/chat");
+  EXPECT_EQ(head.query, "?x=%41&y");
+  EXPECT_EQ(head.host, "api.example.com");
+  EXPECT_EQ(head.minor_version, 1);
+  EXPECT_TRUE(head.keep_alive);
+  EXPECT_TRUE(head.has_body);
+  EXPECT_EQ(head.fields.get("X-Empty"), "");
+  EXPECT_EQ(head.fields.get("X-Padded"), "a b");
+  EXPECT_EQ(head.fields.get("X-Utf8"), "caf\xc3\xa9");
+  EXPECT_FALSE(parsed->framing.chunked);
+  EXPECT_EQ(parsed->framing.length, 5U);
+}
+
+TEST(RequestParserTest, AnAbsoluteTargetNamesTheHost) {
+  const auto parsed = parse("GET http://Real.example:81/a?b HTTP/1.1\r\nHost: other\r\n\r\n");
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->head.target, "/a?b");
+  EXPECT_EQ(parsed->head.host, "real.example");
+  const auto bare = parse("GET http://real.example?q HTTP/1.1\r\nHost: other\r\n\r\n");
+  ASSERT_TRUE(bare);
+  EXPECT_EQ(bare->head.target, "/?q");
+  EXPECT_EQ(bare->head.path, "/");
+  EXPECT_EQ(bare->head.query, "?q");
+}
+
+TEST(RequestParserTest, OptionsMayAskForTheServer) {
+  EXPECT_EQ(parse("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")->head.path, "*");
+  EXPECT_FALSE(parse("GET * HTTP/1.1\r\nHost: a\r\n\r\n"));
+}
+
+TEST(RequestParserTest, HostsAreReadWithoutTheirPort) {
+  const auto host = [](const std::string& value) -> std::string {
+    const auto parsed = parse("GET / HTTP/1.1\r\nHost: " + value + "\r\n\r\n");
+    return parsed ? parsed->head.host : "refused";
+  };
+  EXPECT_EQ(host("Example.COM"), "example.com");
+  EXPECT_EQ(host("example.com:80"), "example.com");
+  EXPECT_EQ(host("example.com:"), "example.com");
+  EXPECT_EQ(host("[2001:DB8::1]:80"), "[2001:db8::1]");
+  EXPECT_EQ(host("[::1]"), "[::1]");
+  EXPECT_EQ(host(""), "");
+  for (const char* bad : {"a b", "a/b", "user@host", "a:b", "a:80:80", "[::1", "::1", "[::1]80",
+                          "[]", "a:123456", "a\\b", "a\"b", "[::1]x"}) {
+    EXPECT_EQ(host(bad), "refused") << bad;
+  }
+}
+
+TEST(RequestParserTest, KeepAliveFollowsTheVersion) {
+  const auto keep = [](const std::string& version, const std::string& connection) {
+    const std::string field = connection.empty() ? "" : "Connection: " + connection + "\r\n";
+    return parse("GET / HTTP/" + version + "\r\nHost: a\r\n" + field + "\r\n")->head.keep_alive;
+  };
+  EXPECT_TRUE(keep("1.1", ""));
+  EXPECT_FALSE(keep("1.1", "close"));
+  EXPECT_FALSE(keep("1.1", "x, Close"));
+  EXPECT_FALSE(keep("1.0", ""));
+  EXPECT_TRUE(keep("1.0", "Keep-Alive"));
+  EXPECT_TRUE(keep("1.9", "")) << "a later minor version is read as 1.1";
+}
+
+TEST(RequestParserTest, Expectations) {
+  const auto with = [](const std::string& fields) {
+    return parse("POST / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n");
+  };
+  EXPECT_TRUE(with("Expect: 100-continue\r\nContent-Length: 1\r\n")->expects_continue);
+  EXPECT_TRUE(with("Expect: 100-Continue\r\nTransfer-Encoding: chunked\r\n")->expects_continue);
+  EXPECT_FALSE(with("Expect: 100-continue\r\n")->expects_continue) << "there is no body";
+  EXPECT_EQ(with("Expect: something\r\n").error().status, 417);
+}
+
+// `bytes` fed one at a time: the length of the head, or the status of the refusal.
+std::optional<std::size_t> scan(std::string_view bytes, const ServerLimits& limits, int& status) {
+  HeadScanner scanner;
+  for (std::size_t i = 1; i <= bytes.size(); ++i) {
+    const auto found = scanner.scan(bytes.substr(0, i), limits);
+    if (!found) {
+      status = found.error().status;
+      return i;
+    }
+    if (*found) return *found;
+  }
+  return std::nullopt;
+}
+
+TEST(HeadScannerTest, FindsTheEndHoweverItArrives) {
+  const std::string head = "GET / HTTP/1.1\r\nA: b\r\n\r\n";
+  int status = 0;
+  EXPECT_EQ(scan(head + "rest", ServerLimits(), status), head.size());
+  EXPECT_EQ(status, 0);
+  HeadScanner at_once;
+  EXPECT_EQ(at_once.scan(head + "rest", ServerLimits()).value(), head.size());
+}
+
+TEST(HeadScannerTest, LimitsHoldToTheByte) {
+  ServerLimits limits;
+  limits.request_line_bytes = 20;
+  limits.header_bytes = 30;
+  limits.header_count = 3;
+  const std::string line = "GET /56789 HTTP/1.1x";  // 20 bytes
+  ASSERT_EQ(line.size(), 20U);
+  int status = 0;
+  scan(line + "\r\n\r\n", limits, status);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(scan(line + "x\r\n\r\n", limits, status), 21U) << "at the first byte too many";
+  EXPECT_EQ(status, 414);
+
+  status = 0;
+  EXPECT_TRUE(scan("GET\r\nA: " + std::string(23, 'b') + "\r\n\r\n", limits, status));
+  EXPECT_EQ(status, 0);
+  scan("GET\r\nA: " + std::string(40, 'b') + "\r\n\r\n", limits, status);
+  EXPECT_EQ(status, 431);
+
+  status = 0;
+  EXPECT_TRUE(scan("GET\r\na:\r\nb:\r\nc:\r\n\r\n", limits, status));
+  EXPECT_EQ(status, 0);
+  scan("GET\r\na:\r\nb:\r\nc:\r\nd:\r\n\r\n", limits, status);
+  EXPECT_EQ(status, 431);
+}
+
+TEST(HeadScannerTest, LinesEndWithBothBytes) {
+  for (const char* bad : {"GET / HTTP/1.1\n\n", "GET / HTTP/1.1\r\nA: b\n\r\n", "\n"}) {
+    int status = 0;
+    scan(bad, ServerLimits(), status);
+    EXPECT_EQ(status, 400) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace stint::http

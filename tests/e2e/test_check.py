@@ -1,0 +1,194 @@
+"""`stint check` and a start with a broken configuration: file, line and key are named."""
+
+import hashlib
+
+import pytest
+
+from support.gateway import free_port, run_stint
+
+GOOD_RESOURCES = """\
+_format_version: "1"
+provider_keys:
+  - display_name: mock
+    adapter: openai
+    secret: x
+    api_base: http://127.0.0.1:9/v1
+models:
+  - display_name: chat
+    model_name: mock-chat
+    provider_key: mock
+    rate_limit:
+      rpm: 60
+api_keys:
+  - display_name: test
+    key: sk-test
+    allowed_models: ["*"]
+rate_limit_policies:
+  - name: daily
+    group_by: [api_key]
+    limits:
+      - {unit: requests, quota: 100, per: 1d}
+"""
+GOOD_BOOTSTRAP = """\
+proxy:
+  addr: 127.0.0.1:PORT
+observability:
+  access_log: false
+resources_file: resources.yaml
+"""
+
+# what is changed, into what, and the line and key that must be named
+BROKEN_RESOURCES = {
+    "misspelt key": ("rpm: 60", "rmp: 60", 12, "rmp"),
+    "same key twice": ("rpm: 60", "rpm: 60\n      rpm: 61", 13, "rpm"),
+    "wrong indent": ("    model_name: mock-chat", "      model_name: mock-chat", 9, ""),
+    "number in quotes": ("rpm: 60", 'rpm: "60"', 12, "rpm"),
+    "scientific": ("rpm: 60", "rpm: 1e3", 12, "rpm"),
+    "octal": ("rpm: 60", "rpm: 010", 12, "rpm"),
+    "with a unit": ("rpm: 60", "rpm: 10k", 12, "rpm"),
+    "negative": ("rpm: 60", "rpm: -1", 12, "rpm"),
+    "period without unit": ("per: 1d", "per: 86400", 21, "per"),
+    "no period": ("per: 1d", "per: 0s", 21, "per"),
+    "word for a truth value": ("key: sk-test", "key: sk-test\n    disabled: no", 16, "disabled"),
+    "list for a text": ("display_name: chat", "display_name: [chat]", 8, "display_name"),
+    "unknown unit": ("unit: requests", "unit: request", 21, "unit"),
+    "name used twice": (
+        "  - name: daily",
+        "  - {name: daily, group_by: [team], limits: {rpm: 1}}\n  - name: daily",
+        19,
+        "name",
+    ),
+    "unset variable": ("secret: x", "secret: ${STINT_TEST_UNSET}", 5, "secret"),
+    "alias": ("secret: x", "secret: &a x", 5, ""),
+    "unknown attribute": ("group_by: [api_key]", "group_by: [api_kez]", 19, "group_by"),
+    "no version": ('_format_version: "1"', '_format_version: "9"', 1, "_format_version"),
+}
+BROKEN_BOOTSTRAP = {
+    "misspelt key": ("access_log", "acces_log", 4, "observability.acces_log"),
+    "word for a truth value": ("false", "no", 4, "observability.access_log"),
+    "no port": ("127.0.0.1:PORT", "localhost", 2, "proxy.addr"),
+    "not available yet": (
+        "resources_file",
+        "decision: {http_addr: 127.0.0.1:1}\nresources_file",
+        5,
+        "decision.http_addr",
+    ),
+}
+
+
+class Files:
+    def __init__(self, folder):
+        self.resources = folder / "resources.yaml"
+        self.bootstrap = folder / "stint.yaml"
+        self.resources.write_text(GOOD_RESOURCES)
+        self.bootstrap.write_text(GOOD_BOOTSTRAP.replace("PORT", str(free_port())))
+
+    def check(self, **options):
+        return run_stint("check", "--config", self.bootstrap, **options)
+
+    def assert_refused(self, file, line, key):
+        """By `stint check`, and in the same words by a start."""
+        checked = self.check()
+        assert checked.returncode != 0
+        assert checked.stdout == ""
+        lines = [text for text in checked.stderr.splitlines() if f"{file}:{line}:" in text]
+        assert lines, checked.stderr
+        assert any(key in text for text in lines), checked.stderr
+        started = run_stint("--config", self.bootstrap)
+        assert started.returncode != 0
+        for text in lines:
+            assert text in started.stderr
+        return lines
+
+
+@pytest.fixture
+def files(tmp_path):
+    return Files(tmp_path)
+
+
+def test_good_files(files):
+    checked = files.check()
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout.startswith("ok: ")
+
+
+@pytest.mark.parametrize("case", BROKEN_RESOURCES)
+def test_broken_resources(files, case):
+    before, after, line, key = BROKEN_RESOURCES[case]
+    assert GOOD_RESOURCES.count(before) == 1
+    files.resources.write_text(GOOD_RESOURCES.replace(before, after))
+    files.assert_refused(files.resources, line, key)
+
+
+@pytest.mark.parametrize("case", BROKEN_BOOTSTRAP)
+def test_broken_bootstrap(files, case):
+    before, after, line, key = BROKEN_BOOTSTRAP[case]
+    text = files.bootstrap.read_text()
+    port = next(part for part in text.split() if part.startswith("127.0.0.1:"))
+    text = text.replace(before.replace("127.0.0.1:PORT", port), after)
+    files.bootstrap.write_text(text)
+    files.assert_refused(files.bootstrap, line, key)
+
+
+def test_the_nearest_name_is_told(files):
+    files.resources.write_text(GOOD_RESOURCES.replace("allowed_models", "alowed_models"))
+    (line, *_) = files.assert_refused(files.resources, 16, "alowed_models")
+    assert "allowed_models" in line.replace("alowed_models", "")
+
+
+def test_every_fault_of_both_files_is_told_at_once(files):
+    files.resources.write_text(
+        GOOD_RESOURCES.replace("rpm: 60", "rmp: 60").replace("per: 1d", "per: 1")
+    )
+    files.bootstrap.write_text(files.bootstrap.read_text().replace("access_log", "acces_log"))
+    told = files.check().stderr
+    for part in ("resources.yaml:12:", "resources.yaml:21:", "stint.yaml:4:"):
+        assert part in told
+
+
+def test_empty_and_missing_files(files, tmp_path):
+    files.resources.write_text("")
+    checked = files.check()
+    assert checked.returncode != 0
+    assert str(files.resources) in checked.stderr
+    files.resources.unlink()
+    checked = files.check()
+    assert checked.returncode != 0
+    assert str(files.resources) in checked.stderr
+    missing = run_stint("check", "--config", tmp_path / "nothing.yaml")
+    assert missing.returncode != 0
+    assert "nothing.yaml" in missing.stderr
+
+
+def test_secrets_are_not_shown(files):
+    files.resources.write_text(
+        GOOD_RESOURCES.replace("key: sk-test", "key: sk-very-secret\n    nonsense: 1")
+    )
+    checked = files.check()
+    assert checked.returncode != 0
+    assert "sk-very-secret" not in checked.stdout + checked.stderr
+
+
+class TestEnvironment:
+    def test_overrides_the_file(self, files):
+        checked = files.check(environment={"STINT_PROXY__ADDR": "nonsense"})
+        assert checked.returncode != 0
+        assert "STINT_PROXY__ADDR" in checked.stderr
+
+    def test_is_enough_by_itself(self, files):
+        good = {"STINT_RESOURCES_FILE": str(files.resources), "STINT_PROXY__ADDR": "127.0.0.1:0"}
+        checked = run_stint("check", environment=good)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+    def test_unknown_names(self, files):
+        checked = files.check(environment={"STINT_PORT_80_TCP": "x", "STINT_PROXY__ADR": "y"})
+        assert checked.returncode == 0
+        assert "STINT_PROXY__ADR" in checked.stdout + checked.stderr
+        assert "STINT_PORT_80_TCP" not in checked.stdout + checked.stderr
+
+
+def test_version_and_hash_key():
+    assert run_stint("version").stdout.startswith("stint ")
+    hashed = run_stint("hash-key", "sk-test").stdout.strip()
+    assert hashed == hashlib.sha256(b"sk-test").hexdigest()
+    assert run_stint("no-such-command").returncode != 0
