@@ -62,7 +62,7 @@ void show_what_to_try(std::uint16_t port) {
   const std::string key = " -H 'Authorization: Bearer sk-demo' -H 'Content-Type: application/json'";
   std::printf(
       "stint demo: a gateway on %s, in front of an upstream of its own.\n"
-      "The key sk-demo may make 5 requests and use 1,000 tokens a minute, one request at a time.\n\n"
+      "The key sk-demo may make 5 requests and use 1000 tokens a minute, one request at a time.\n\n"
       "Paste into another terminal, a few times each:\n\n"
       "  # a chat: 200 five times a minute, then 429 with Retry-After\n"
       "  curl -i %s/v1/chat/completions%s -d '{\"model\":\"demo-chat\",\"messages\":"

@@ -51,10 +51,10 @@ struct Proxy {
   // With `workers` 0: true, one event loop for each core that the process may use; false, one.
   bool thread_per_core = true;
   // The most bytes of a request's body; more is 413. 1 or more.
-  std::int64_t request_body_limit_bytes = 10 * 1024 * 1024;
+  std::int64_t request_body_limit_bytes = std::int64_t{10} * 1024 * 1024;
   // Of a request's first line (more: 414) and of all header lines (more: 431).
-  std::int64_t request_line_limit_bytes = 8 * 1024;
-  std::int64_t header_limit_bytes = 32 * 1024;
+  std::int64_t request_line_limit_bytes = std::int64_t{8} * 1024;
+  std::int64_t header_limit_bytes = std::int64_t{32} * 1024;
   int header_limit_count = 100;
   // From the first byte of a head to its last, for the whole body (both 408), and between two
   // requests of a connection (closed).

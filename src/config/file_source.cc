@@ -5,6 +5,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -118,22 +119,22 @@ FileSource::Poll FileSource::read_when_whole(int file) {
   if (quiet == Quiet::no) return {};
   const auto before = stamp_of(file);
   if (!before) return failed("is no regular file");
-  if (quiet == Quiet::unknown && candidate_ != before && seen_ != before) {
-    candidate_ = before;
-    return {};
-  }
   auto text = read_all(file, before->size);
   if (!text) return failed(why("cannot be read"));
   if (stamp_of(file) != before) return {};  // written meanwhile: the next poll tries again
 
   failure_.clear();
-  candidate_.reset();
-  if (seen_ != before) rereads_ = kRereads;
-  if (rereads_ > 0) --rereads_;
-  seen_ = before;
   const KeyHash digest = hash_key(*text);
-  if (digest == digest_ && !again_) return {};
-  if (digest != digest_) rereads_ = kRereads;
+  const bool is_new = digest != digest_;
+  if (is_new && quiet == Quiet::unknown && digest != candidate_) {
+    candidate_ = digest;
+    seen_.reset();  // the next poll reads it again
+    return {};
+  }
+  candidate_.reset();
+  seen_ = before;
+  rereads_ = is_new ? kRereads : std::max(rereads_ - 1, 0);
+  if (!is_new && !again_) return {};
   again_ = false;
   digest_ = digest;
   return {.outcome = Outcome::changed, .text = std::move(*text)};

@@ -19,9 +19,9 @@ namespace stint::config {
 // Never gives what somebody is still writing: a read lease (fcntl F_SETLEASE, F_RDLCK) is granted
 // by the kernel only while nobody has the file open for writing, and whoever opens it so meanwhile
 // waits until it was read. Where leases cannot be had (network file systems; a file of another
-// user, without CAP_LEASE) a text is taken when two polls in a row found the file unchanged: there
-// a writer that pauses for longer than that in the middle of a file is not noticed. Renaming over
-// and swapping links are safe everywhere.
+// user, without CAP_LEASE) a text is taken when two polls in a row found it: there a writer that
+// pauses for longer than that in the middle of a file is not noticed. Renaming over and swapping
+// links are safe everywhere.
 //
 // A poll that finds nothing new costs one stat. Thread rule: one thread at a time.
 class FileSource {
@@ -67,10 +67,10 @@ class FileSource {
   std::string path_;
   bool leases_;
   bool again_ = false;
-  std::optional<Stamp> seen_;       // of the text that was read last
-  int rereads_ = 0;                 // polls that read it once more, whatever its stamp
-  std::optional<Stamp> candidate_;  // of the poll before, where there are no leases
-  std::optional<KeyHash> digest_;   // of the text that was given last
+  std::optional<Stamp> seen_;         // of the text that was read last
+  int rereads_ = 0;                   // polls that read it once more, whatever its stamp
+  std::optional<KeyHash> candidate_;  // what the poll before found, where there are no leases
+  std::optional<KeyHash> digest_;     // of the text that was given last
   std::string failure_;
 };
 

@@ -16,7 +16,7 @@ std::expected<std::string, std::string> read_file(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return failed();
   std::string text;
-  std::array<char, 16 * 1024> buffer;
+  std::array<char, 16'384> buffer;
   while (true) {
     const ssize_t count = read(file, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;

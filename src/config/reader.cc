@@ -22,11 +22,13 @@ std::string number_text(double number) {
 // Stable; what has no line, such as a variable, comes last.
 void sort_by_place(std::vector<Fault>& faults) {
   std::vector<std::tuple<bool, int, int, std::size_t>> order;
+  order.reserve(faults.size());
   for (const Fault& fault : faults) {
     order.emplace_back(fault.line == 0, fault.line, fault.column, order.size());
   }
   std::ranges::sort(order);
   std::vector<Fault> sorted;
+  sorted.reserve(faults.size());
   for (const auto& place : order) sorted.push_back(std::move(faults[std::get<3>(place)]));
   faults = std::move(sorted);
 }

@@ -26,6 +26,7 @@ void check_version(MapReader& reader) {
 template <class Rows>
 auto rows_of(Rows& drafts) {
   std::vector<decltype(drafts.front().row)> rows;
+  rows.reserve(drafts.size());
   for (auto& draft : drafts) rows.push_back(std::move(draft.row));
   return rows;
 }

@@ -24,6 +24,7 @@ constexpr Set kEarly = bit(Dimension::route) | bit(Dimension::client_ip) | bit(D
 
 std::vector<std::string_view> dimension_names() {
   std::vector<std::string_view> names;
+  names.reserve(kDimensions + 1);
   for (std::size_t i = 0; i < kDimensions; ++i)
     names.push_back(to_string(static_cast<Dimension>(i)));
   return names;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -62,8 +63,8 @@ void Snapshot::index() {
   }
   for (const ProviderKey& key : resources_.provider_keys) provider_keys_.emplace(key.id, &key);
 
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < resources_.routes.size(); ++i) order.push_back(i);
+  std::vector<std::size_t> order(resources_.routes.size());
+  std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](std::size_t i) {
     return std::tuple_cat(specificity(resources_.routes[i]), std::tuple(i));
   });

@@ -93,8 +93,9 @@ std::expected<Cidr, std::string> Cidr::parse(std::string_view text) {
   int prefix = bits;
   if (slash != std::string_view::npos) {
     const std::string_view digits = text.substr(slash + 1);
-    const char* end = digits.data() + digits.size();
-    const auto read = std::from_chars(digits.data(), end, prefix);
+    const char* begin = digits.data();
+    const char* end = begin + digits.size();
+    const auto read = std::from_chars(begin, end, prefix);
     const bool number = read.ec == std::errc() && read.ptr == end && !digits.starts_with('-') &&
                         (digits.size() == 1 || !digits.starts_with('0'));
     if (!number || prefix > bits) {

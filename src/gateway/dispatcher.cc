@@ -161,10 +161,15 @@ net::Task<void> Dispatcher::fail(Request& request, GatewayError error, std::stri
 net::Task<void> Dispatcher::wrong_method(Request& request, std::string allowed) {
   OwnAnswer answer = error_answer(GatewayError::wrong_method, request.head().method);
   answer.head.fields.add("Allow", std::move(allowed));
+  if (request.permit.limited()) {
+    set_rate_limit_fields(answer.head.fields, request.permit.decision(), request.style,
+                          gateway_.clock().wall_now());
+  }
   co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
 }
 
 net::Task<void> Dispatcher::refuse(Request& request) {
+  decided(request);
   const Decision& decision = request.permit.decision();
   if (const LimitStatus* refused = decision.refused_by()) request.refused_by = refused->policy_id;
   OwnAnswer answer = stint::gateway::refuse(decision, request.style, gateway_.clock().wall_now());
@@ -179,16 +184,19 @@ net::Task<void> Dispatcher::respond(Request& request, http::ResponseHead head, s
   if (!sent) request.status = 0;
 }
 
+void Dispatcher::decided(Request& request) const {
+  if (request.decision_counted || !request.serving || !request.permit.asked()) return;
+  request.decision_counted = true;
+  const Decision& decision = request.permit.decision();
+  request.serving->count(decision);
+  if (!gateway_.on_decision) return;
+  gateway_.on_decision(decision, request.head().method + " " + request.head().path);
+}
+
 void Dispatcher::finish(Request& request) const {
   const Duration took = gateway_.clock().steady_now() - request.started;
   gateway_.request_metrics().count(request.route, request.status, took);
-  if (request.serving) {
-    const Decision& decision = request.permit.decision();
-    if (request.permit.asked()) request.serving->count(decision);
-    if (gateway_.on_decision && request.permit.asked()) {
-      gateway_.on_decision(decision, request.head().method + " " + request.head().path);
-    }
-  }
+  decided(request);
   if (!gateway_.log().access_log()) return;
   gateway_.log().access(
       {.method = request.head().method,

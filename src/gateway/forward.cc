@@ -32,6 +32,7 @@ GatewayError error_of(http::UpstreamErrc code) {
 }  // namespace
 
 net::Task<void> Dispatcher::forward(Request& request, Forwarding forwarding) {
+  decided(request);
   const config::Upstream& configured = gateway_.bootstrap().upstream;
   forwarding.limits.connect_timeout = configured.connect_timeout;
   forwarding.limits.idle_timeout = configured.idle_timeout;
@@ -78,8 +79,7 @@ net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
   Relay relay(request, forwarding.meter, answer->head());
   http::ResponseHead head = client_head(request, answer->head());
   const auto length = answer->content_length();
-  const bool bodyless =
-      request.head().method == "HEAD" || head.status == 204 || head.status == 304;
+  const bool bodyless = request.head().method == "HEAD" || head.status == 204 || head.status == 304;
   if (bodyless) relay.settle();  // its head is its last byte
   if (length && *length <= kOnePiece && !relay.stream() && !bodyless) {
     co_return co_await relay_whole(request, relay, std::move(head), *answer);

@@ -125,6 +125,8 @@ class Dispatcher {
   [[nodiscard]] net::Task<void> relay_whole(Request& request, Relay& relay, http::ResponseHead head,
                                             http::UpstreamAnswer& answer);
   [[nodiscard]] net::Task<void> break_off(Request& request, Relay& relay, GatewayError error);
+  // Counts and shows the decision, once: when it is made, not when the answer has ended.
+  void decided(Request& request) const;
   void finish(Request& request) const;
 
   net::EventLoop& loop_;

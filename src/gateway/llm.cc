@@ -45,7 +45,7 @@ http::Fields fields_for(const http::Fields& received, const config::ProviderKey&
                            "Accept-Encoding", "Cookie"}) {
     fields.remove(name);
   }
-  fields.set("Authorization", "Bearer " + provider.secret);
+  if (!provider.secret.empty()) fields.set("Authorization", "Bearer " + provider.secret);
   fields.set("Accept-Encoding", "identity");
   fields.set("X-Request-Id", request_id);
   return fields;

@@ -90,6 +90,10 @@ TEST(OpenAiRequest, HugeNumbersSaturate) {
   EXPECT_EQ(with(R"("max_tokens":9007199254740991,"n":9007199254740991)").output_cap, kMaxQuantity);
 }
 
+TEST(OpenAiRequest, HugeNumbersOfChoicesSaturate) {
+  EXPECT_EQ(with(R"("n":9223372036854775807)").choices, kMaxQuantity);
+}
+
 TEST(OpenAiRequest, CapsThatAreNoWholeNumbersAreFaults) {
   for (const char* key : {"max_tokens", "max_completion_tokens", "n", "best_of"}) {
     for (const char* value : {"-1", "-0", "1.5", "10.0", "1e3", "1E2", "\"10\"", "true", "[]", "{}",

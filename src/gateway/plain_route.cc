@@ -1,4 +1,7 @@
 // Plain HTTP routes: limited by client, key, method, path or header, and passed on.
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "gateway/gateway.h"
@@ -22,6 +25,22 @@ http::Fields fields_for(const http::RequestHead& head, const std::string& client
   return fields;
 }
 
+// For the Allow field: every method with which a route would take the request.
+std::string allowed_methods(const config::Snapshot& snapshot, const http::RequestHead& head) {
+  std::set<std::string_view> allowed;
+  for (const config::Route& route : snapshot.resources().routes) {
+    for (const std::string& method : route.match.methods) {
+      if (snapshot.find_route(head.host, head.path, method).route) allowed.insert(method);
+    }
+  }
+  std::string text;
+  for (const std::string_view method : allowed) {
+    if (!text.empty()) text += ", ";
+    text += method;
+  }
+  return text;
+}
+
 }  // namespace
 
 net::Task<void> Dispatcher::plain_route(Request& request) {
@@ -34,10 +53,12 @@ net::Task<void> Dispatcher::plain_route(Request& request) {
     request.attributes.set(Dimension::route, match.route->name);
   }
   if (!admit_early(request)) co_return co_await refuse(request);
+  if (match.other_method) {
+    std::string allowed = allowed_methods(request.serving->snapshot(), head);
+    co_return co_await wrong_method(request, std::move(allowed));
+  }
   if (match.route == nullptr) {
-    const auto error = match.other_method ? GatewayError::wrong_method : GatewayError::unknown_path;
-    const std::string& about = match.other_method ? head.method : head.path;
-    co_return co_await fail(request, error, about);
+    co_return co_await fail(request, GatewayError::unknown_path, head.path);
   }
   const config::Route& route = *match.route;
   if (route.auth == config::Auth::api_key) {

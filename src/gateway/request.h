@@ -48,6 +48,7 @@ struct Dispatcher::Request {
   const config::ApiKey* key = nullptr;
   const config::Model* model = nullptr;
   Permit permit;
+  bool decision_counted = false;
 
   // For the log.
   int status = 0;

@@ -98,10 +98,15 @@ TEST(TokenEstimate, MediaPartsAreFlat) {
   EXPECT_EQ(estimate(body(R"({"type":"image_url","image_url":"x","text":"12345678"})")), 1'002);
   EXPECT_EQ(estimate(R"({"messages":[{"role":"assistant","audio":{"id":"audio_1"}}]})"), 1'000);
   EXPECT_EQ(estimate(R"({"messages":[{"role":"assistant","audio":null}]})"), 0);
+  // What follows such a part is judged by itself.
+  EXPECT_EQ(estimate(body(image + R"(,{"type":"news","body":"1234"})")), 1'001);
 }
 
 TEST(TokenEstimate, PartsOfAnUnknownTypeAreText) {
   EXPECT_EQ(estimate(R"({"messages":[{"content":[{"type":"news","body":"1234","id":"x"}]}]})"), 1);
+  EXPECT_EQ(estimate(R"({"messages":[{"content":[{"type":"text","text":"1234",
+      "cache_control":{"type":"ephemeral"}}]}]})"),
+            1);
 }
 
 TEST(TokenEstimate, PromptsAndEmbeddings) {
@@ -127,6 +132,7 @@ TEST(TokenEstimate, OddShapesAreText) {
   EXPECT_EQ(estimate(R"({"messages":"1234"})"), 1);
   EXPECT_EQ(estimate(R"({"messages":["1234",["5678"]]})"), 2);
   EXPECT_EQ(estimate(R"({"messages":[{"content":{"text":"1234"}}]})"), 1);
+  EXPECT_EQ(estimate(R"({"messages":[{"x":{"content":[{"type":"image","image":"1234"}]}}]})"), 1);
   EXPECT_EQ(estimate(R"({"messages":[{"reasoning_content":"1234","x":{"content":"5678"}}]})"), 2);
 }
 

@@ -64,7 +64,7 @@ class Outgoing {
     copied_ = true;
   }
 
-  static constexpr std::size_t kUsualPieceBytes = 4 * 1024;
+  static constexpr std::size_t kUsualPieceBytes = 4'096;
 
   std::string_view run_{};
   std::string copy_{};

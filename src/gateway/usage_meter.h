@@ -35,7 +35,7 @@ struct UsageMeterOptions {
   bool hide_usage_chunk = false;
   // With hide_usage_chunk: the most bytes held back. An event that is undecided for longer goes
   // to the client, whatever it is.
-  std::size_t max_held_bytes = 64 * 1024;
+  std::size_t max_held_bytes = std::size_t{64} * 1024;
 };
 
 // Fed with the body of a successful answer, after any content coding was taken off, in pieces cut

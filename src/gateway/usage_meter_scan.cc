@@ -102,10 +102,9 @@ class Reader {
     return true;
   }
 
-  // The zone of a string is known at its first piece.
-  bool on_string_part(json::string_view piece, std::size_t n, json::error_code& ec) {
-    if (piece.size() == n && !begin_scalar(ec)) return false;
-    if (depth_ > 0 && is_text()) value_.text_bytes += piece.size();
+  bool on_string_part(json::string_view piece, std::size_t /*n*/, json::error_code& ec) {
+    if (!begin_scalar(ec)) return false;
+    if (is_text()) value_.text_bytes += piece.size();
     return true;
   }
   bool on_string(json::string_view piece, std::size_t n, json::error_code& ec) {

@@ -1,91 +1,12 @@
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-// After gtest.h, which it does not include.
-#include <rapidcheck/gtest.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "gateway/usage_meter.h"
+#include "gateway/usage_meter_testing.h"
 
 namespace stint::gateway {
 namespace {
-
-using testing::HasSubstr;
-using testing::Not;
-
-constexpr const char* kEvents = "text/event-stream";
-constexpr UsageMeterOptions kHiding{.input_estimate = 7, .hide_usage_chunk = true};
-constexpr UsageMeterOptions kPassing{.input_estimate = 7};
-
-// What came out of a whole stream.
-struct Result {
-  std::string forwarded;
-  MeteredUsage usage;
-  bool ended = false;
-  bool between = false;
-
-  friend bool operator==(const Result&, const Result&) = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Result& result) {
-  return out << result.forwarded << "| " << result.usage.input_tokens << ' '
-             << result.usage.output_tokens << (result.usage.estimated ? "~" : "")
-             << (result.ended ? " ended" : "") << (result.between ? " between" : "");
-}
-
-// In pieces of these sizes, used in turn.
-Result run(std::string_view stream, const UsageMeterOptions& options,
-           const std::vector<std::size_t>& sizes) {
-  UsageMeter meter(kEvents, options);
-  Result result;
-  std::size_t turn = 0;
-  while (!stream.empty()) {
-    // A copy that ends where the piece ends: reading on would be seen.
-    const std::string piece(stream.substr(0, sizes[turn++ % sizes.size()]));
-    stream.remove_prefix(piece.size());
-    result.forwarded += meter.feed(piece);
-  }
-  result.forwarded += meter.finish();
-  result.usage = meter.usage();
-  result.ended = meter.ended();
-  result.between = meter.between_events();
-  EXPECT_EQ(meter.forwarded_bytes(), result.forwarded.size());
-  return result;
-}
-
-Result whole(std::string_view stream, const UsageMeterOptions& options) {
-  return run(stream, options, {std::max<std::size_t>(stream.size(), 1)});
-}
-
-std::string with_ends(std::string_view text, std::string_view end) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\n') {
-      out += end;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-const std::string kContent =
-    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hi \U0001F600\"}}],"
-    "\"usage\":null}\n\n";
-const std::string kUsage =
-    "data: {\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":1000,\"completion_tokens\":50,"
-    "\"total_tokens\":1050,\"prompt_tokens_details\":{\"cached_tokens\":3},"
-    "\"completion_tokens_details\":{\"reasoning_tokens\":4}}}\n\n";
-const std::string kDone = "data: [DONE]\n\n";
-const MeteredUsage kReported{.input_tokens = 1000,
-                             .output_tokens = 50,
-                             .cached_input_tokens = 3,
-                             .reasoning_output_tokens = 4};
 
 TEST(UsageMeterStream, UsageOfTheLastChunk) {
   const std::string stream = kContent + kContent + kUsage + kDone;
@@ -171,6 +92,8 @@ TEST(UsageMeterStream, OtherEventsAreNeverHidden) {
                             R"(data: {"usage":{}})",
                             R"(data: {"choices":[],"usage":[]})",
                             R"(data: {"choices":[],"choices":[1],"usage":{}})",
+                            R"(data: {"choices":[1],"choices":[],"usage":{}})",
+
                             R"(data: {"choices":[],"usage":{},"usage":null})",
                             R"(data: [{"choices":[],"usage":{}}])",
                             R"(data: {"x":{"choices":[],"usage":{}}})",
@@ -209,7 +132,7 @@ TEST(UsageMeterStream, TheNormalEnd) {
   for (const char* other :
        {"data: [DONE]\n", "data: [DONE]", "data: [DONE] \n\n", "data:  [DONE]\n\n",
         "data: [DONE]x\n\n", "data: [DON\n\n", "data: [DON\ndata: E]\n\n", ": [DONE]\n\n",
-        "data: \"[DONE]\"\n\n", "data: [DONE]\ndata: x\n\n",
+        "data: \"[DONE]\"\n\n", "data: [DONE]\ndata: x\n\n", "data\ndata: [DONE]\n\n",
         "data: {\"choices\":[{\"delta\":{\"content\":\"[DONE]\"}}]}\n\n"}) {
     EXPECT_FALSE(whole(kContent + other, kHiding).ended) << other;
     EXPECT_FALSE(run(kContent + other, kHiding, {1}).ended) << other;
@@ -226,6 +149,9 @@ TEST(UsageMeterStream, BytesGoOnAsEarlyAsPossible) {
   EXPECT_EQ(meter.feed("\"delta\":"), "\"delta\":");
   EXPECT_EQ(meter.feed("{}}]}\n"), "{}}]}\n");
   EXPECT_EQ(meter.feed("\n"), "\n");
+  EXPECT_EQ(meter.feed("data: {\"choices\":"), "");
+  EXPECT_EQ(meter.feed("{"), "data: {\"choices\":{");
+  EXPECT_EQ(meter.feed("}}\n\n"), "}}\n\n");
   EXPECT_EQ(meter.feed("event: x\nda"), "");
   EXPECT_EQ(meter.feed("ta: ["), "event: x\ndata: [");
   EXPECT_EQ(meter.feed("DONE]\n\n"), "DONE]\n\n");
@@ -336,67 +262,6 @@ TEST(UsageMeterStream, EventsThatAreNotJsonCountByTheirBytes) {
   EXPECT_EQ(whole(": hello world\n\nevent: hello\n\n", kPassing).usage.output_tokens, 0);
   EXPECT_EQ(
       whole("data: {\"error\":{\"message\":\"overloaded\"}}\n\n", kPassing).usage.output_tokens, 0);
-}
-
-// --- any cut of a stream gives the same
-
-const std::vector<std::string>& fragments() {
-  static const std::vector<std::string> kAll = {
-      kContent,
-      kUsage,
-      kDone,
-      ": comment\n\n",
-      ": comment\n",
-      "event: message\nid: 1\n" + kUsage,
-      "\n",
-      "data: {\"choices\":[],\ndata: \"usage\":{\"prompt_tokens\":7}}\n\n",
-      "data: {\"choices\":[],\"usage\":null}\n\n",
-      "data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\\ude00\\n\"}}],"
-      "\"usage\":{\"completion_tokens\":60}}\n\n",
-      "data: {\"error\":{}}\n\n",
-      "data: not json \xFF\n\n",
-      "data: {\"choices\":[],\"usage\":{}} x\n\n",
-      "data\n\n",
-      "data:\n",
-      "unknown: {\n",
-      "data: [DON",
-      "data: {\"choices\":[",
-      "\r",
-      "\xEF\xBB\xBF",
-  };
-  return kAll;
-}
-
-RC_GTEST_PROP(UsageMeterStreamProperty, AnyCutOfAStreamGivesTheSame, ()) {
-  const auto end = *rc::gen::elementOf(std::vector<std::string>{"\n", "\r\n", "\r"});
-  const auto parts = *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(fragments()));
-  std::string stream;
-  for (const std::string& part : parts) stream += with_ends(part, end);
-  UsageMeterOptions options = kHiding;
-  options.hide_usage_chunk = *rc::gen::arbitrary<bool>();
-  const auto sizes =
-      *rc::gen::nonEmpty(rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange(1, 40)));
-
-  const Result expected = whole(stream, options);
-  RC_ASSERT(run(stream, options, sizes) == expected);
-  RC_ASSERT(run(stream, options, {1}) == expected);
-  if (!options.hide_usage_chunk) RC_ASSERT(expected.forwarded == stream);
-}
-
-// A usual stream, cut in two at every place, with every kind of line end.
-TEST(UsageMeterStream, EveryCutInTwo) {
-  for (const char* end : {"\n", "\r\n", "\r"}) {
-    const std::string content = with_ends(kContent, end);
-    const std::string done = with_ends(kDone, end);
-    const std::string stream = content + content + with_ends(kUsage, end) + done;
-    for (std::size_t cut = 1; cut < stream.size(); ++cut) {
-      const std::vector<std::size_t> sizes = {cut, stream.size() - cut};
-      ASSERT_EQ(run(stream, kHiding, sizes),
-                (Result{content + content + done, kReported, true, true}));
-      ASSERT_EQ(run(stream, kPassing, sizes), (Result{stream, kReported, true, true}));
-    }
-    ASSERT_EQ(run(stream, kHiding, {1}), whole(stream, kHiding));
-  }
 }
 
 }  // namespace

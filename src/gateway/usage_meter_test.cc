@@ -87,6 +87,7 @@ TEST(UsageMeter, WhatIsNoCountIsIgnored) {
        {R"("usage":null)", R"("usage":"many")", R"("usage":17)", R"("usage":[])", R"("usage":{})",
         R"("usage":[{"prompt_tokens":1,"completion_tokens":1}])", R"("x":1)",
         R"("usage":{"x":{"prompt_tokens":1,"completion_tokens":1}})",
+        R"("usage":[{"prompt_tokens":-1,"x":0,"completion_tokens":-1},5])",
         R"("x":{"usage":{"prompt_tokens":1,"completion_tokens":1}})",
         R"("usage":{"prompt_tokens":-10,"completion_tokens":-20,"total_tokens":-30})",
         R"("usage":{"prompt_tokens":"10","completion_tokens":"20"})",

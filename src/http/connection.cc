@@ -64,7 +64,7 @@ Connection::Connection(ServerContext& server, net::Stream stream)
 
 Task<void> Connection::run() {
   for (;;) {
-    const bool more = co_await read_request();
+    const auto more = co_await read_request();
     if (!more) break;
     co_await handle();
     if (answer_ != Answer::finished || !stream_.open()) break;
@@ -74,7 +74,7 @@ Task<void> Connection::run() {
       if (!expected) co_await linger();
       break;
     }
-    const bool usable = co_await skip_body();
+    const auto usable = co_await skip_body();
     if (!usable) break;
   }
   stream_.close();
@@ -88,14 +88,14 @@ Task<bool> Connection::wait_for_request() {
   std::ignore = std::string(std::move(text_));
   if (server_.draining && had_request_ && !stream_.readable()) co_return false;
   idle_ = true;
-  const NetResult<void> readable = co_await stream_.wait_readable(server_.limits.idle_timeout);
+  const auto readable = co_await stream_.wait_readable(server_.limits.idle_timeout);
   idle_ = false;
   co_return readable.has_value();
 }
 
 Task<bool> Connection::read_request() {
   if (input_.empty()) {
-    const bool arrived = co_await wait_for_request();
+    const auto arrived = co_await wait_for_request();
     if (!arrived) co_return false;
   }
   const Duration deadline = server_.loop.now() + server_.limits.header_timeout;
@@ -116,7 +116,7 @@ Task<bool> Connection::read_request() {
       length = **found;
       break;
     }
-    const NetResult<void> read = co_await read_more(input_cap_, deadline);
+    const auto read = co_await read_more(input_cap_, deadline);
     if (read) continue;
     if (read.error().code == NetErrc::timed_out && !input_.empty()) {
       const Refusal refusal =
@@ -139,7 +139,7 @@ Task<bool> Connection::read_request() {
 Task<NetResult<void>> Connection::read_more(std::size_t cap, Duration deadline) {
   const std::span<char> room = input_.room(cap);
   const Duration left = deadline - server_.loop.now();
-  const NetResult<std::size_t> read = co_await stream_.read_some(room, left);
+  const auto read = co_await stream_.read_some(room, left);
   if (!read) co_return std::unexpected(read.error());
   input_.add(*read);
   co_return NetResult<void>();
@@ -158,7 +158,7 @@ Task<void> Connection::refuse(Refusal refusal) {
   append_head(text_, head, framing, server_.date());
   answer_ = Answer::finished;
   keep_alive_ = false;
-  const NetResult<void> sent = co_await send(text_, body, std::string_view());
+  const auto sent = co_await send(text_, body, std::string_view());
   if (sent && !in_exchange_) co_await linger();
 }
 
@@ -168,7 +168,7 @@ Task<void> Connection::linger() {
   std::size_t discarded = 0;
   while (discarded < kLingerBytes) {
     input_.clear();
-    const NetResult<void> read = co_await read_more(kFirstPiece, deadline);
+    const auto read = co_await read_more(kFirstPiece, deadline);
     if (!read) break;
     discarded += input_.size();
   }
@@ -217,13 +217,13 @@ Task<NetResult<std::string>> Connection::read_body() {
   if (body_done_) co_return std::string();
   stream_.stop_watching();
   if (request_.expects_continue && input_.empty()) {
-    const NetResult<void> sent =
+    const auto sent =
         co_await send("HTTP/1.1 100 Continue\r\n\r\n", std::string_view(), std::string_view());
     if (!sent) co_return std::unexpected(sent.error());
   }
   const Duration deadline = server_.loop.now() + server_.limits.body_timeout;
   auto reading = request_.framing.chunked ? read_chunks(deadline) : read_length(deadline);
-  NetResult<std::string> body = co_await std::move(reading);
+  auto body = co_await std::move(reading);
   if (body) {
     body_done_ = true;
     if (gone_) arm_watch();
@@ -259,7 +259,7 @@ Task<NetResult<std::string>> Connection::read_chunks(Duration deadline) {
       co_await refuse(refusal);
       co_return error(NetErrc::failed, refusal.message);
     }
-    const NetResult<void> read = co_await read_more(kFirstPiece, deadline);
+    const auto read = co_await read_more(kFirstPiece, deadline);
     if (!read) co_return std::unexpected(read.error());
   }
   co_return std::move(body);
@@ -278,7 +278,7 @@ Task<NetResult<std::string>> Connection::read_length(Duration deadline) {
     }
     const std::span<char> room(body.data() + filled, body.size() - filled);
     const Duration left = deadline - server_.loop.now();
-    const NetResult<std::size_t> read = co_await stream_.read_some(room, left);
+    const auto read = co_await stream_.read_some(room, left);
     if (!read) co_return std::unexpected(read.error());
     filled += *read;
   }
@@ -291,7 +291,7 @@ Task<bool> Connection::skip_body() {
   const Duration deadline = server_.loop.now() + server_.limits.body_timeout;
   while (body_left_ > 0) {
     if (input_.empty()) {
-      const NetResult<void> read = co_await read_more(kFirstPiece, deadline);
+      const auto read = co_await read_more(kFirstPiece, deadline);
       if (!read) co_return false;
     }
     const std::uint64_t skipped = std::min<std::uint64_t>(body_left_, input_.size());
@@ -410,7 +410,7 @@ Task<NetResult<void>> Connection::finish() {
 
 Task<NetResult<void>> Connection::send(std::string_view first, std::string_view second,
                                        std::string_view third) {
-  NetResult<void> sent = co_await stream_.write(first, second, third, server_.limits.write_timeout);
+  auto sent = co_await stream_.write(first, second, third, server_.limits.write_timeout);
   if (!sent) {
     answer_ = Answer::broken;
     stream_.abort();

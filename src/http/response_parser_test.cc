@@ -275,7 +275,7 @@ TEST(ResponseParser, RefusesAmbiguousFraming) {
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: \"chunked\"\r\n",
         "Transfer-Encoding: chunked;q=1\r\n"}) {
-    EXPECT_NE(error_of("HTTP/1.1 200 OK\r\n" + std::string(fields), "hello"), "") << fields;
+    EXPECT_NE(error_of("HTTP/1.1 200 OK\r\n" + std::string(fields), "0\r\n\r\n"), "") << fields;
   }
   EXPECT_NE(error_of("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n"), "");
   EXPECT_NE(error_of("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n"), "");

@@ -51,7 +51,7 @@ Server::~Server() = default;
 net::Task<void> Server::serve() {
   Impl* const impl = impl_.get();
   for (;;) {
-    net::NetResult<net::Stream> accepted = co_await impl->listener.accept();
+    auto accepted = co_await impl->listener.accept();
     if (!accepted) break;
     impl->tasks.start(impl->serve_connection(std::move(*accepted)));
   }

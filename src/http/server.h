@@ -79,7 +79,8 @@ class Server {
   Server(net::EventLoop& loop, net::Listener listener, ServerLimits limits, Handler handler);
   ~Server();
 
-  // Accepts until `drain` or `stop`. To be started as a task of the caller's.
+  // Accepts until `drain` or `stop`. To be started as a task of the caller's; the server may be
+  // destroyed before the task has heard of the end.
   [[nodiscard]] net::Task<void> serve();
   // No new connections; answers carry Connection: close; idle connections are closed.
   void drain() noexcept;

@@ -26,7 +26,7 @@ class WaitingTest : public testing::Test {
  protected:
   Task<> wait(Exchange& exchange) {
     if (read_body_) {
-      const NetResult<std::string> body = co_await exchange.read_body();
+      const auto body = co_await exchange.read_body();
       if (!body) co_return;
     }
     ++waiting_;
@@ -40,12 +40,12 @@ class WaitingTest : public testing::Test {
       ++gone_;
       gone_at_ = server_.loop().now();
     });
-    while (!gone && !answer_) co_await server_.loop().wait_for(milliseconds{1});
+    while (!gone && !answer_) co_await server_.loop().wait_for(milliseconds(1));
     EXPECT_EQ(exchange.client_gone(), gone);
     exchange.unwatch_client();
     if (gone) {
       ResponseHead head;
-      const NetResult<void> late = co_await exchange.respond(std::move(head), "late");
+      const auto late = co_await exchange.respond(std::move(head), "late");
       EXPECT_FALSE(late.has_value());
     } else if (stream_) {
       co_await exchange.finish();
@@ -239,7 +239,7 @@ TEST(WritingTest, AClientThatTakesNothingIsGivenUp) {
         co_await exchange.start(std::move(head), std::nullopt);
         const std::string piece(1'000'000, 'x');
         for (int i = 0; i < 1000; ++i) {
-          const NetResult<void> written = co_await exchange.write(piece);
+          const auto written = co_await exchange.write(piece);
           if (written) continue;
           EXPECT_EQ(written.error().code, net::NetErrc::timed_out);
           EXPECT_TRUE(exchange.client_gone());

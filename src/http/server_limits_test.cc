@@ -97,7 +97,7 @@ TEST_F(LimitsTest, AnEndlessStreamIsCutOff) {
   EXPECT_EQ(server_.refused(), std::vector<int>({414}));
 }
 
-net::Task<> pause(net::EventLoop& loop) { co_await loop.wait_for(milliseconds{5}); }
+net::Task<> pause(net::EventLoop& loop) { co_await loop.wait_for(milliseconds(5)); }
 
 class TimesTest : public testing::Test {
  protected:

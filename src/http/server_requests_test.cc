@@ -63,7 +63,7 @@ TEST(RequestsTest, InPiecesOfOneByte) {
 
 TEST(RequestsTest, LargeBodies) {
   TestServer server([](Exchange& exchange) -> Task<> {
-    const NetResult<std::string> body = co_await exchange.read_body();
+    const auto body = co_await exchange.read_body();
     EXPECT_TRUE(body.has_value());
     ResponseHead head;
     std::string copy = *body;
@@ -178,7 +178,7 @@ TEST(AnswersTest, StreamsWithoutABody) {
     if (exchange.head().path == "/204") head.status = 204;
     co_await exchange.start(std::move(head), length);
     co_await exchange.write("dropped");
-    const NetResult<void> finished = co_await exchange.finish();
+    const auto finished = co_await exchange.finish();
     EXPECT_TRUE(finished.has_value());
   });
   RawClient client(server.port());
@@ -209,13 +209,13 @@ class StreamedTest : public testing::Test {
           piece = *next;
           break;
         }
-        co_await server_.loop().wait_for(std::chrono::milliseconds{1});
+        co_await server_.loop().wait_for(std::chrono::milliseconds(1));
       }
       if (piece == "abort") co_return exchange.abort();
       if (piece == "throw") throw std::runtime_error("in the middle");
       if (piece == "return") co_return;
       if (piece == "finish") break;
-      const NetResult<void> written = co_await exchange.write(piece);
+      const auto written = co_await exchange.write(piece);
       if (!written) co_return;
     }
     co_await exchange.finish();
@@ -323,15 +323,15 @@ TEST(AnswersTest, AnExceptionOrNoAnswerIs500) {
 
 TEST(AnswersTest, CallsOutOfOrderAreErrors) {
   TestServer server([](Exchange& exchange) -> Task<> {
-    const NetResult<void> early_write = co_await exchange.write("x");
-    const NetResult<void> early_finish = co_await exchange.finish();
+    const auto early_write = co_await exchange.write("x");
+    const auto early_finish = co_await exchange.finish();
     EXPECT_FALSE(early_write.has_value());
     EXPECT_FALSE(early_finish.has_value());
     ResponseHead head;
-    const NetResult<void> first = co_await exchange.respond(head, "one");
-    const NetResult<void> second = co_await exchange.respond(head, "two");
-    const NetResult<void> start = co_await exchange.start(head, std::nullopt);
-    const NetResult<std::string> body = co_await exchange.read_body();
+    const auto first = co_await exchange.respond(head, "one");
+    const auto second = co_await exchange.respond(head, "two");
+    const auto start = co_await exchange.start(head, std::nullopt);
+    const auto body = co_await exchange.read_body();
     EXPECT_TRUE(first.has_value());
     EXPECT_FALSE(second.has_value() || start.has_value() || body.has_value());
   });

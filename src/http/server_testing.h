@@ -86,7 +86,7 @@ class TestServer {
 
 // Answers with what the request was: "METHOD path query body".
 inline net::Task<void> echo_request(Exchange& exchange) {
-  const net::NetResult<std::string> body = co_await exchange.read_body();
+  const auto body = co_await exchange.read_body();
   if (!body) co_return;
   const RequestHead& head = exchange.head();
   std::string text = head.method + " " + head.path + " " + head.query + " " + *body;

@@ -86,13 +86,19 @@ TEST_F(UpstreamFailure, SaysNothing) {
   EXPECT_EQ(server.ended_by_client(), 2U);
 }
 
-TEST_F(UpstreamFailure, GoesOnForeverBeforeTheHead) {
+// Each byte comes in time; all of them do not.
+TEST_F(UpstreamFailure, ItsHeadIsSlow) {
   limits.head_timeout = kShort;
-  limits.header_bytes = 100'000'000;
-  std::string interim;
-  while (interim.size() < 100'000) interim += "HTTP/1.1 103 Early Hints\r\n\r\n";
-  // Each byte comes in time; the head does not.
-  EXPECT_EQ(after_request(byte_by_byte(interim)).error, UpstreamErrc::timed_out);
+  EXPECT_EQ(after_request(slowly(ok("hello"))).error, UpstreamErrc::timed_out);
+}
+
+TEST_F(UpstreamFailure, BytesThatBringNothingAreNoPiece) {
+  limits.read_timeout = kShort;
+  const Fetched got = after_request(
+      Script{Step::send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")} +
+      slowly("5;extension=xxxxxxxxxxxxxxxxxxxxxx\r\n") + Script{Step::send("hello\r\n0\r\n\r\n")});
+  EXPECT_EQ(got.body, "");
+  EXPECT_EQ(got.error, UpstreamErrc::timed_out);
 }
 
 TEST_F(UpstreamFailure, StopsInTheMiddleOfTheBody) {
@@ -169,6 +175,7 @@ class UpstreamLongRequest : public UpstreamFixture {
 };
 
 TEST_F(UpstreamLongRequest, ARefusalEndsTheSending) {
+  limits.head_timeout = std::chrono::hours{1};
   server.play({Step::bytes(),
                Step::send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno"),
                Step::wait()});
@@ -216,13 +223,14 @@ TEST_F(UpstreamLongRequest, ARequestThatIsNotTakenTimesOut) {
 
 TEST_F(UpstreamLongRequest, DroppingTheAnswerEndsTheSending) {
   server.play({Step::bytes(), Step::send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
-               Step::wait()});
+               Step::wait(), Step::request()});
   auto answer = send(request("POST", long_body));
   ASSERT_TRUE(answer.has_value());
   answer->reset();
   server.go_on();
   wait(server.quiet());
   EXPECT_EQ(server.ended_by_client(), 1U);
+  EXPECT_EQ(server.requests().size(), 0U);  // it never had all of it
 }
 
 }  // namespace

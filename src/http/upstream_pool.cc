@@ -21,7 +21,7 @@ std::optional<net::Stream> UpstreamPool::take(const std::string& origin) {
 }
 
 void UpstreamPool::keep(const std::string& origin, net::Stream stream) {
-  if (per_origin_ == 0 || !stream.open()) return;
+  if (!stream.open()) return;
   OfOrigin& of_origin = *origins_.try_emplace(origin).first;
   std::list<Kept>& all = of_origin.second;
   Kept& kept = all.emplace_back(*this, of_origin, std::move(stream));

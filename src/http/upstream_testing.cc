@@ -42,6 +42,15 @@ Script byte_by_byte(std::string_view text) {
   return script;
 }
 
+Script slowly(std::string_view text) {
+  Script script;
+  for (const Step& step : byte_by_byte(text)) {
+    script.push_back(Step::pause());
+    script.push_back(step);
+  }
+  return script;
+}
+
 Script operator+(Script a, const Script& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -100,6 +109,11 @@ net::Task<void> ScriptedServer::accept() {
   }
 }
 
+void ScriptedServer::note_end(net::NetErrc code) {
+  // Else our own patience, or the test, has ended.
+  if (code == net::NetErrc::closed || code == net::NetErrc::reset) ++ended_by_client_;
+}
+
 net::Task<void> ScriptedServer::wait() { co_await loop_.wait_for(kPatience); }
 
 net::Task<void> ScriptedServer::converse(net::Stream stream, Script script) {
@@ -120,7 +134,7 @@ net::Task<void> ScriptedServer::converse(net::Stream stream, Script script) {
           if (size) break;
           const auto got = co_await stream.read_some(buffer, kPatience);
           if (!got) {
-            ++ended_by_client_;
+            note_end(got.error().code);
             co_return;
           }
           received.append(buffer.data(), *got);
@@ -136,6 +150,9 @@ net::Task<void> ScriptedServer::converse(net::Stream stream, Script script) {
         waiting_.start(wait());
         co_await waiting_.join();
         break;
+      case Step::Kind::pause:
+        co_await loop_.wait_for(std::chrono::milliseconds{5});
+        break;
       case Step::Kind::close:
         stream.close();
         co_return;
@@ -150,7 +167,7 @@ net::Task<void> ScriptedServer::converse(net::Stream stream, Script script) {
   while (true) {
     const auto got = co_await stream.read_some(buffer, kPatience);
     if (got) continue;
-    if (got.error().code != net::NetErrc::cancelled) ++ended_by_client_;
+    note_end(got.error().code);
     co_return;
   }
 }

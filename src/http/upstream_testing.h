@@ -24,7 +24,7 @@ namespace stint::http {
 
 // One step of a conversation, from the side of the server.
 struct Step {
-  enum class Kind : std::uint8_t { request, bytes, send, wait, close, reset, call };
+  enum class Kind : std::uint8_t { request, bytes, send, wait, pause, close, reset, call };
   Kind kind = Kind::request;
   std::string text{};
   std::function<void()> work{};
@@ -36,14 +36,17 @@ struct Step {
   static Step send(std::string text) { return {Kind::send, std::move(text), {}}; }
   // Until the test calls go_on.
   static Step wait() { return {Kind::wait, {}, {}}; }
+  // Between the bytes of a server that is slow.
+  static Step pause() { return {Kind::pause, {}, {}}; }
   static Step close() { return {Kind::close, {}, {}}; }
   static Step reset() { return {Kind::reset, {}, {}}; }
   static Step call(std::function<void()> work) { return {Kind::call, {}, std::move(work)}; }
 };
 using Script = std::vector<Step>;
 
-// Each byte of the text by itself.
+// Each byte of the text by itself; slowly: 5 ms apart.
 Script byte_by_byte(std::string_view text);
+Script slowly(std::string_view text);
 Script operator+(Script a, const Script& b);
 
 std::string ok(std::string_view body);                       // with a Content-Length
@@ -70,6 +73,7 @@ class ScriptedServer {
  private:
   net::Task<void> accept();
   net::Task<void> wait();
+  void note_end(net::NetErrc code);
   net::Task<void> converse(net::Stream stream, Script script);
 
   net::EventLoop& loop_;

@@ -25,7 +25,8 @@ struct Reading {
 // What one limit was charged, as its settlement needs it.
 struct Charge {
   std::int64_t amount = 0;
-  TimePoint window{};  // start of the window that was charged, of algorithms that have windows
+  // Which window was charged: its start; of a token bucket, how often it had been full by then.
+  TimePoint window{};
 
   friend bool operator==(const Charge&, const Charge&) = default;
 };

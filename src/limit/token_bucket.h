@@ -15,15 +15,18 @@ namespace stint::limit {
 struct TokenBucket {
   TimePoint last{};        // the refill is accounted for up to here
   std::int64_t level = 0;  // whole units; below 0: owed
-  std::int64_t rest = 0;   // the part of the next unit, in 1 / window_ticks
+  // The part of the next unit, in 1 / window_ticks: below 2^45, as a window is below 2^45 us.
+  std::int64_t rest : 46 = 0;
+  // How often it has become full by refill: what was charged before that is made good already.
+  std::uint64_t fills : 18 = 0;
 
   [[nodiscard]] static TokenBucket fresh(const Spec& spec) noexcept {
-    return {TimePoint{}, spec.capacity, 0};
+    return {TimePoint{}, spec.capacity, 0, 0};
   }
 
   void advance(const Spec& spec, TimePoint now) noexcept {
     // A reload may have made the ticks coarser and the debt that can be counted smaller.
-    rest = std::min(rest, spec.window_ticks - 1);
+    rest = std::min<std::int64_t>(rest, spec.window_ticks - 1);
     level = std::max(level, spec.capacity - spec.max_level);
     // A last refill that lies ahead was written before the clock was set back: it is taken as
     // now, and nothing is refilled.
@@ -39,6 +42,7 @@ struct TokenBucket {
     // that is never refilled forgets after a quiet window: see whole_at.
     if (spec.quota > 0 ? ticks >= base::div_ceil(missing, spec.quota) : now >= whole_at(spec)) {
       fill(spec);
+      ++fills;
       last = now;
       return;
     }
@@ -58,13 +62,14 @@ struct TokenBucket {
 
   [[nodiscard]] Charge charge(const Spec& spec, std::int64_t amount) noexcept {
     take(spec, amount);
-    return {amount, TimePoint{}};
+    return {amount, epoch()};
   }
 
   void settle(const Spec& spec, const Charge& charged, std::int64_t actual) noexcept {
     if (actual >= charged.amount) {
       take(spec, actual - charged.amount);
-    } else {
+    } else if (charged.window == epoch()) {
+      // One that has been full since would be no fuller now if less had been taken then.
       level += charged.amount - actual;
       if (level >= spec.capacity) fill(spec);
     }
@@ -80,6 +85,11 @@ struct TokenBucket {
   }
 
  private:
+  // What stands in for the window of a charge.
+  [[nodiscard]] TimePoint epoch() const noexcept {
+    return TimePoint{Duration{static_cast<std::int64_t>(fills)}};
+  }
+
   void fill(const Spec& spec) noexcept {
     level = spec.capacity;
     rest = 0;

@@ -101,7 +101,7 @@ NetResult<std::unique_ptr<Stream::Impl>> begin(EventLoop& loop, const Tcp::endpo
 
 Task<NetResult<Stream>> connect(EventLoop& loop, ConnectTo to, Duration timeout) {
   const Duration deadline = loop.now() + timeout;
-  const NetResult<Endpoints> endpoints = co_await resolve(loop, to.host, to.port, timeout);
+  const auto endpoints = co_await resolve(loop, to.host, to.port, timeout);
   if (!endpoints) co_return std::unexpected(endpoints.error());
 
   NetError last = make_error(NetErrc::unreachable, "no address");
@@ -120,7 +120,7 @@ Task<NetResult<Stream>> connect(EventLoop& loop, ConnectTo to, Duration timeout)
       continue;
     }
     std::unique_ptr<Stream::Impl> candidate = std::move(*begun);
-    const NetResult<void> connected = co_await candidate->finish_connect(left / attempts);
+    const auto connected = co_await candidate->finish_connect(left / attempts);
     if (connected) {
       stream = std::move(candidate);
     } else {
@@ -133,7 +133,7 @@ Task<NetResult<Stream>> connect(EventLoop& loop, ConnectTo to, Duration timeout)
 
   if (to.tls) {
     const Duration left = std::max(deadline - loop.now(), Duration::zero());
-    const NetResult<void> shaken = co_await stream->shake_hands(to.tls, to.host, left);
+    const auto shaken = co_await stream->shake_hands(to.tls, to.host, left);
     if (!shaken) {
       NetError error = shaken.error();
       error.text = "connect to " + to.host + ": " + error.text;

@@ -98,7 +98,7 @@ TEST_F(ConnectTest, CanBeCancelled) {
   const auto connecting = [](EventLoop& loop, std::uint16_t port,
                              std::optional<NetErrc>& into) -> Task<> {
     ConnectTo to("127.0.0.1", port);
-    const NetResult<Stream> stream = co_await connect(loop, std::move(to), kLong);
+    const auto stream = co_await connect(loop, std::move(to), kLong);
     into = stream.error().code;
   };
   TaskGroup tasks(loop_);

@@ -70,7 +70,7 @@ void EventLoop::post(std::move_only_function<void()> work) {
 }
 
 Task<bool> EventLoop::wait_for(Duration span) {
-  const auto state = co_await boost::asio::this_coro::cancellation_state;
+  auto state = co_await boost::asio::this_coro::cancellation_state;
   if (state.cancelled() != boost::asio::cancellation_type::none) co_return false;
   Timer timer(impl_->context, span);
   const auto [error] = co_await timer.async_wait(kToken);

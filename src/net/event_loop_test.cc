@@ -19,7 +19,7 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 
 Task<> wait_and_note(EventLoop& loop, Duration span, std::optional<bool>& passed) {
-  const bool result = co_await loop.wait_for(span);
+  const auto result = co_await loop.wait_for(span);
   passed = result;
 }
 
@@ -94,10 +94,10 @@ TEST(TaskGroupTest, CancelEndsWaitsWithAResultNotAnException) {
   std::optional<bool> first;
   std::optional<bool> second;
   const auto twice = [](EventLoop& on, std::optional<bool>& a, std::optional<bool>& b) -> Task<> {
-    const bool before = co_await on.wait_for(hours{1});
+    const auto before = co_await on.wait_for(hours(1));
     a = before;
     // What a cancelled task waits for later ends at once, too.
-    const bool after = co_await on.wait_for(hours{1});
+    const auto after = co_await on.wait_for(hours(1));
     b = after;
   };
   group.start(twice(loop, first, second));
@@ -139,7 +139,7 @@ TEST(TaskGroupTest, TellsOfExceptions) {
   std::vector<std::string> told;
   group.on_exception = [&](const std::string& what) { told.push_back(what); };
   const auto failing = [](EventLoop& on, bool wait) -> Task<> {
-    if (wait) co_await on.wait_for(milliseconds{1});
+    if (wait) co_await on.wait_for(milliseconds(1));
     throw std::runtime_error(wait ? "later" : "at once");
   };
   group.start(failing(loop, false));
@@ -158,7 +158,7 @@ TEST(TaskGroupTest, TasksMayStartTasks) {
         in.start(grow(on, in, depth - 1, count));
         in.start(grow(on, in, depth - 1, count));
       }
-      co_await on.wait_for(milliseconds{1});
+      co_await on.wait_for(milliseconds(1));
       ++count;
     }
   };

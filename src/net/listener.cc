@@ -83,24 +83,26 @@ struct Listener::Impl {
   std::uint16_t port = 0;
 };
 
-Listener::Listener(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Listener::Listener(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 Listener::Listener(Listener&&) noexcept = default;
 Listener& Listener::operator=(Listener&&) noexcept = default;
-Listener::~Listener() = default;
+Listener::~Listener() {
+  if (impl_) close();
+}
 
 NetResult<Listener> Listener::open(EventLoop& loop, const Endpoint& endpoint) {
   NetResult<FileDescriptor> bound = bind_endpoint(endpoint, /*reuse_port=*/true);
   if (!bound) return std::unexpected(bound.error());
-  auto impl = std::make_unique<Impl>(loop, bound->get());
+  auto impl = std::make_shared<Impl>(loop, bound->get());
   bound->release();
   return Listener(std::move(impl));
 }
 
 Task<NetResult<Stream>> Listener::accept() {
-  Impl* const impl = impl_.get();
+  const std::shared_ptr<Impl> impl = impl_;
   for (;;) {
     if (!impl->acceptor.is_open()) break;
-    const auto state = co_await boost::asio::this_coro::cancellation_state;
+    auto state = co_await boost::asio::this_coro::cancellation_state;
     if (state.cancelled() != boost::asio::cancellation_type::none) break;
     std::expected<Stream, int> accepted = impl->try_accept();
     if (accepted) co_return std::move(*accepted);

@@ -37,7 +37,7 @@ class Listener {
   ~Listener();
 
   // The next connection. Survives EMFILE and aborted connections (tries again after a pause).
-  // `cancelled` after close, which must not be followed by the destruction before it completes.
+  // `cancelled` after close; the listener may then be destroyed before it completes.
   [[nodiscard]] Task<NetResult<Stream>> accept();
   // One that the kernel has taken already, if any: before `close`, which would reset those.
   [[nodiscard]] std::optional<Stream> accept_waiting();
@@ -46,8 +46,8 @@ class Listener {
 
  private:
   struct Impl;
-  explicit Listener(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  explicit Listener(std::shared_ptr<Impl> impl) noexcept;
+  std::shared_ptr<Impl> impl_;  // shared with a pending accept
 };
 
 }  // namespace stint::net

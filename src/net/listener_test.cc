@@ -119,7 +119,7 @@ TEST_F(ListenerTest, CloseEndsTheAccept) {
   Listener listener = open("127.0.0.1:0");
   std::optional<NetErrc> ended;
   const auto acceptor = [](Listener& on, std::optional<NetErrc>& into) -> Task<> {
-    const NetResult<Stream> accepted = co_await on.accept();
+    const auto accepted = co_await on.accept();
     into = accepted.error().code;
   };
   TaskGroup tasks(loop_);
@@ -140,7 +140,7 @@ TEST_F(ListenerTest, SurvivesAShortageOfFileHandles) {
 
   std::optional<NetResult<Stream>> accepted;
   const auto acceptor = [](Listener& on, std::optional<NetResult<Stream>>& into) -> Task<> {
-    NetResult<Stream> stream = co_await on.accept();
+    auto stream = co_await on.accept();
     into.emplace(std::move(stream));
   };
   TaskGroup tasks(loop_);

@@ -107,7 +107,7 @@ class LoopThread {
   void work() {
     // So that `run` does not return for want of work.
     const auto forever = [](EventLoop& loop) -> Task<> {
-      co_await loop.wait_for(std::chrono::hours{24});
+      co_await loop.wait_for(std::chrono::hours(24));
     };
     tasks_.start(forever(loop_));
     loop_.run();

@@ -22,7 +22,7 @@ Signals::~Signals() = default;
 
 Task<int> Signals::next() {
   constexpr asio::as_tuple_t<asio::use_awaitable_t<Executor>> kToken;
-  const auto outcome = co_await impl_->set.async_wait(kToken);
+  auto outcome = co_await impl_->set.async_wait(kToken);
   co_return std::get<0>(outcome) ? 0 : std::get<1>(outcome);
 }
 

@@ -140,7 +140,7 @@ Stream::Impl::Attempt Stream::Impl::try_write(const Parts& parts) {
 }
 
 Task<std::optional<NetError>> Stream::Impl::wait(Attempt::Kind kind, Waiting& waiting) {
-  const auto before = co_await boost::asio::this_coro::cancellation_state;
+  auto before = co_await boost::asio::this_coro::cancellation_state;
   if (before.cancelled() != boost::asio::cancellation_type::none) {
     co_return make_error(NetErrc::cancelled);
   }
@@ -153,7 +153,7 @@ Task<std::optional<NetError>> Stream::Impl::wait(Attempt::Kind kind, Waiting& wa
   if (error != boost::asio::error::operation_aborted) {
     co_return error_from_errno(error.value(), "wait");
   }
-  const auto after = co_await boost::asio::this_coro::cancellation_state;
+  auto after = co_await boost::asio::this_coro::cancellation_state;
   if (after.cancelled() != boost::asio::cancellation_type::none) {
     co_return make_error(NetErrc::cancelled);
   }
@@ -179,7 +179,7 @@ Task<NetResult<std::size_t>> Stream::Impl::read_some(std::span<char> into, Durat
       reading_.timed_out = false;
       reading_.deadline.arm(loop_.now() + timeout);
     }
-    std::optional<NetError> over = co_await wait(attempt.kind, reading_);
+    auto over = co_await wait(attempt.kind, reading_);
     if (over) {
       reading_.deadline.disarm();
       co_return std::unexpected(std::move(*over));
@@ -197,7 +197,7 @@ Task<NetResult<void>> Stream::Impl::wait_readable(Duration timeout) {
   if (tls_ && tls_->pending()) co_return NetResult<void>();
   reading_.timed_out = false;
   reading_.deadline.arm(loop_.now() + timeout);
-  std::optional<NetError> over = co_await wait(Attempt::Kind::want_read, reading_);
+  auto over = co_await wait(Attempt::Kind::want_read, reading_);
   reading_.deadline.disarm();
   if (over) co_return std::unexpected(std::move(*over));
   drained_ = false;
@@ -225,7 +225,7 @@ Task<NetResult<void>> Stream::Impl::write(Parts parts, Duration timeout) {
       writing_.timed_out = false;
       writing_.deadline.arm(loop_.now() + timeout);
     }
-    std::optional<NetError> over = co_await wait(attempt.kind, writing_);
+    auto over = co_await wait(attempt.kind, writing_);
     if (over) {
       writing_.deadline.disarm();
       co_return std::unexpected(std::move(*over));
@@ -243,7 +243,7 @@ Task<bool> Stream::Impl::watch_for_end() {
     ended = attempt.kind == Attempt::Kind::failed;
     if (ended) break;
     reading_.timed_out = false;
-    const std::optional<NetError> over = co_await wait(attempt.kind, reading_);
+    const auto over = co_await wait(attempt.kind, reading_);
     if (over) break;
   }
   watching_ = false;
@@ -343,7 +343,7 @@ Task<NetResult<void>> Stream::Impl::finish_connect(Duration timeout) {
   writing_.timed_out = false;
   writing_.deadline.arm(loop_.now() + timeout);
   for (;;) {
-    std::optional<NetError> over = co_await wait(Attempt::Kind::want_write, writing_);
+    auto over = co_await wait(Attempt::Kind::want_write, writing_);
     if (over) {
       writing_.deadline.disarm();
       co_return std::unexpected(std::move(*over));
@@ -377,7 +377,7 @@ Task<NetResult<void>> Stream::Impl::shake_hands(std::shared_ptr<const TlsClientC
       co_return std::unexpected(std::move(step.error));
     }
     const auto kind = static_cast<Attempt::Kind>(step.kind);
-    std::optional<NetError> over = co_await wait(kind, reading_);
+    auto over = co_await wait(kind, reading_);
     if (over) {
       reading_.deadline.disarm();
       co_return std::unexpected(std::move(*over));

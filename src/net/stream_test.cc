@@ -40,7 +40,7 @@ TEST_F(StreamTest, ALongWriteWaitsForItsReader) {
   const std::string sent(8 * 1024 * 1024, 'x');
   const auto writer = [](Stream& stream, const std::string& text) -> Task<> {
     const std::string_view view = text;
-    const NetResult<void> written = co_await stream.write(view.substr(0, 5), view.substr(5), kLong);
+    const auto written = co_await stream.write(view.substr(0, 5), view.substr(5), kLong);
     EXPECT_TRUE(written.has_value());
     stream.close();
   };
@@ -101,7 +101,7 @@ TEST_F(StreamTest, AReadThatTimesOutDoesNotEndAWriteBesideIt) {
   std::optional<NetResult<void>> written;
   const auto writer = [](Stream& stream, const std::string& text,
                          std::optional<NetResult<void>>& result) -> Task<> {
-    NetResult<void> done = co_await stream.write(text, "", kLong);
+    auto done = co_await stream.write(text, "", kLong);
     result = std::move(done);
   };
   tasks_.start(writer(pair_.client, much, written));
@@ -134,7 +134,7 @@ TEST_F(StreamTest, ReadWaitingDoesNotWait) {
 TEST_F(StreamTest, CloseEndsARead) {
   std::optional<NetErrc> ended;
   const auto reader = [](Stream& stream, std::optional<NetErrc>& into) -> Task<> {
-    const NetErrc code = co_await read_error(stream, kLong);
+    const auto code = co_await read_error(stream, kLong);
     into = code;
   };
   tasks_.start(reader(pair_.server, ended));
@@ -146,7 +146,7 @@ TEST_F(StreamTest, CloseEndsARead) {
 TEST_F(StreamTest, CancellingTheTaskEndsItsRead) {
   std::optional<NetErrc> ended;
   const auto reader = [](Stream& stream, std::optional<NetErrc>& into) -> Task<> {
-    const NetErrc code = co_await read_error(stream, kLong);
+    const auto code = co_await read_error(stream, kLong);
     into = code;
   };
   tasks_.start(reader(pair_.server, ended));
@@ -163,7 +163,7 @@ class WatchTest : public StreamTest {
   std::optional<bool> watched(Act act) {
     std::optional<bool> result;
     const auto watcher = [](Stream& stream, std::optional<bool>& into) -> Task<> {
-      const bool ended = co_await stream.watch_for_end();
+      const auto ended = co_await stream.watch_for_end();
       into = ended;
     };
     tasks_.start(watcher(pair_.server, result));
@@ -237,7 +237,7 @@ TEST_F(WatchTest, AWriteMayGoOnMeanwhile) {
   std::optional<bool> ended;
   pair_.server.watch([&](bool result) { ended = result; });
   const auto writer = [](Stream& stream, const std::string& text) -> Task<> {
-    const NetResult<void> written = co_await stream.write(text, "", kLong);
+    const auto written = co_await stream.write(text, "", kLong);
     EXPECT_TRUE(written.has_value());
   };
   tasks_.start(writer(pair_.server, much));

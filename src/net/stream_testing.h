@@ -26,8 +26,8 @@ inline Task<StreamPair> connect_pair(EventLoop& loop, std::string address) {
   const Endpoint endpoint = parse_endpoint(address).value();
   Listener listener = Listener::open(loop, endpoint).value();
   ConnectTo to(endpoint.host, listener.port());
-  NetResult<Stream> client = co_await connect(loop, std::move(to), kLong);
-  NetResult<Stream> server = co_await listener.accept();
+  auto client = co_await connect(loop, std::move(to), kLong);
+  auto server = co_await listener.accept();
   StreamPair pair{std::move(client.value()), std::move(server.value())};
   co_return std::move(pair);
 }
@@ -42,7 +42,7 @@ inline Task<std::string> read_exactly(Stream& stream, std::size_t size) {
   std::size_t filled = 0;
   while (filled < size) {
     const std::span<char> room(result.data() + filled, size - filled);
-    const NetResult<std::size_t> read = co_await stream.read_some(room, kLong);
+    const auto read = co_await stream.read_some(room, kLong);
     if (!read) break;
     filled += *read;
   }
@@ -53,7 +53,7 @@ inline Task<std::string> read_exactly(Stream& stream, std::size_t size) {
 inline Task<NetErrc> read_error(Stream& stream, Duration timeout) {
   char byte = 0;
   const std::span<char> room(&byte, 1);
-  const NetResult<std::size_t> read = co_await stream.read_some(room, timeout);
+  const auto read = co_await stream.read_some(room, timeout);
   if (read) ADD_FAILURE() << "read a byte where none was expected";
   co_return read ? NetErrc::failed : read.error().code;
 }

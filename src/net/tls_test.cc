@@ -136,8 +136,8 @@ TEST_F(TlsTest, MuchGoesBothWaysAtOnce) {
   TaskGroup tasks(loop_);
   const auto writer = [](Stream& to, const std::string& text) -> Task<> {
     const std::string_view view = text;
-    const NetResult<void> written = co_await to.write(view.substr(0, 100), view.substr(100, 20'000),
-                                                      view.substr(20'100), kLong);
+    const auto written = co_await to.write(view.substr(0, 100), view.substr(100, 20'000),
+                                           view.substr(20'100), kLong);
     EXPECT_TRUE(written.has_value());
   };
   tasks.start(writer(stream, sent));
@@ -204,8 +204,8 @@ TEST_F(TlsTest, AServerThatSpeaksNoTlsIsAnError) {
   Listener plain = Listener::open(loop_, parse_endpoint("127.0.0.1:0").value()).value();
   TaskGroup tasks(loop_);
   const auto answer = [](Listener& on) -> Task<> {
-    NetResult<Stream> accepted = co_await on.accept();
-    const NetResult<void> written = co_await accepted->write("HTTP/1.1 400 Bad\r\n\r\n", "", kLong);
+    auto accepted = co_await on.accept();
+    const auto written = co_await accepted->write("HTTP/1.1 400 Bad\r\n\r\n", "", kLong);
     EXPECT_TRUE(written.has_value());
     std::array<char, 4096> bytes;
     co_await accepted->read_some(bytes, kLong);

@@ -13,7 +13,7 @@
 #include "stint/time.h"
 
 namespace spdlog::sinks {
-class sink;
+class sink;  // NOLINT(readability-identifier-naming)
 }
 
 namespace stint::observe {

@@ -49,6 +49,7 @@ Condition any_condition(int depth) {
   } else {
     std::vector<Condition> children;
     const int count = *rc::gen::inRange(1, 3);
+    children.reserve(2);
     for (int i = 0; i < count; ++i) children.push_back(any_condition(depth - 1));
     condition =
         *rc::gen::arbitrary<bool>() ? Condition::all_of(children) : Condition::any_of(children);
@@ -74,6 +75,7 @@ Policy any_policy(std::size_t number) {
 std::vector<Policy> any_policies() {
   std::vector<Policy> policies;
   const int count = *rc::gen::inRange(0, 24);
+  policies.reserve(24);
   for (int i = 0; i < count; ++i) policies.push_back(any_policy(policies.size()));
   return policies;
 }

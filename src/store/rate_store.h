@@ -48,6 +48,7 @@ struct BucketSlot {
   std::size_t first_slot = 0;
   bool shadow = false;
   // Answered.
+  std::uint64_t birth = 0;  // the store's: tells the bucket that was charged from a later one
   bool charged = false;   // an admitted admission does not charge a shadow bucket that refused
   bool overflow = false;  // the bucket that decided, and was charged, is the policy's shared one
 };

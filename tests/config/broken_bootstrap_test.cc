@@ -268,6 +268,7 @@ TEST(BrokenBootstrapFile, IsToldEveryFaultInItsOrder) {
                                       "upstreams: {}\n",
                                       {});
   std::vector<std::string> texts;
+  texts.reserve(loaded.faults.size());
   for (const Fault& fault : loaded.faults) texts.push_back(to_string(fault));
   EXPECT_THAT(texts,
               testing::ElementsAre(

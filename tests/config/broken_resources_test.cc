@@ -368,6 +368,7 @@ TEST(BrokenResourcesFile, IsToldEveryFaultInItsOrder) {
                                     "  - {name: r, upstream: u}\n",
                                     {}, 1);
   std::vector<std::string> texts;
+  texts.reserve(loaded.faults.size());
   for (const Fault& fault : loaded.faults) texts.push_back(to_string(fault));
   EXPECT_THAT(texts, testing::ElementsAre(
                          "r.yaml:3:5: models[0].provider_key: is missing",

@@ -19,6 +19,7 @@ using testing::IsEmpty;
 
 std::vector<std::string> texts_of(const std::vector<Fault>& faults) {
   std::vector<std::string> texts;
+  texts.reserve(faults.size());
   for (const Fault& fault : faults) texts.push_back(to_string(fault));
   return texts;
 }

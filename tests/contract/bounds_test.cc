@@ -139,20 +139,21 @@ TEST_P(Bounds, CountersStopInsteadOfWrapping) {
                             token_bucket(10, kMinute, 10)};
   all[2].unit = Unit::tokens;
   const auto set = limits(all);
-  const Ask huge{.need = 0, .charge = kMaxQuantity};
-  for (int i = 0; i < 5; ++i) {
-    Call made = acquired({{"a", set, {{.need = 0, .charge = 1}}}});
-    if (i == 0) {
-      EXPECT_TRUE(made.admitted());
-    }
+  // 1,100 times 2^53 - 1 is more than 63 bits hold.
+  std::vector<Call> calls;
+  for (int i = 0; i < 1100; ++i) {
+    calls.push_back(acquired({{"a", set, {{.need = 1, .charge = 0}}}}));
+    ASSERT_TRUE(calls.back().admitted());
+  }
+  for (Call& made : calls) {
     EXPECT_TRUE(settle(made, {kMaxQuantity, kMaxQuantity, kMaxQuantity}));
-    const Call refused = acquired({{"a", set, {huge}}});
-    EXPECT_EQ(refused.record().outcome, Outcome::refused);
+    const Call refused = acquired({{"a", set, {{.need = 0, .charge = kMaxQuantity}}}});
+    ASSERT_EQ(refused.record().outcome, Outcome::refused);
     for (std::size_t limit = 0; limit < all.size(); ++limit) {
-      EXPECT_EQ(refused.slot(limit).verdict, Verdict::refused) << limit;
-      EXPECT_EQ(refused.slot(limit).remaining, 0) << limit;
-      EXPECT_GT(refused.slot(limit).wait, Duration{0}) << limit;
-      EXPECT_GT(refused.slot(limit).reset, Duration{0}) << limit;
+      ASSERT_EQ(refused.slot(limit).verdict, Verdict::refused) << limit;
+      ASSERT_EQ(refused.slot(limit).remaining, 0) << limit;
+      ASSERT_GT(refused.slot(limit).wait, Duration{0}) << limit;
+      ASSERT_GT(refused.slot(limit).reset, Duration{0}) << limit;
     }
   }
   EXPECT_GT(value("a", 0), 10);

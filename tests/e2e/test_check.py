@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from support.gateway import free_port, run_stint
+from support.gateway import ROOT, free_port, run_stint
 
 GOOD_RESOURCES = """\
 _format_version: "1"
@@ -185,6 +185,23 @@ class TestEnvironment:
         assert checked.returncode == 0
         assert "STINT_PROXY__ADR" in checked.stdout + checked.stderr
         assert "STINT_PORT_80_TCP" not in checked.stdout + checked.stderr
+
+
+class TestDeployedExamples:
+    """What deploy/ shows can be used as it is."""
+
+    FOLDER = ROOT / "deploy"
+
+    def test_files(self):
+        checked = run_stint("check", "--config", self.FOLDER / "stint.example.yaml")
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+    def test_container(self):
+        lines = (self.FOLDER / "container.env").read_text().splitlines()
+        variables = dict(line.split("=", 1) for line in lines if line and line[0] != "#")
+        variables["STINT_RESOURCES_FILE"] = str(self.FOLDER / "resources.example.yaml")
+        checked = run_stint("check", environment=variables)
+        assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_version_and_hash_key():

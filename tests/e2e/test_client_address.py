@@ -99,8 +99,21 @@ def test_only_the_rightmost_without_recursion(counted):
     assert clients.address("203.0.113.9") == "203.0.113.9"
 
 
-@pytest.mark.parametrize("bad", ["unknown", "_hidden", "", "1.2.3", "1.2.3.4.5", "01.2.3.4",
-                                 "1.2.3.4/8", "fe80::1%eth0", "'; DROP", "999.1.1.1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "unknown",
+        "_hidden",
+        "",
+        "1.2.3",
+        "1.2.3.4.5",
+        "01.2.3.4",
+        "1.2.3.4/8",
+        "fe80::1%eth0",
+        "'; DROP",
+        "999.1.1.1",
+    ],
+)
 def test_what_is_no_address_ends_the_walk(counted, bad):
     """The hop before it, which said so, is the client."""
     clients = counted(trusted_proxies=[PEER, "10.0.0.0/8"])
@@ -144,8 +157,14 @@ def test_other_prefix_of_version_6(start_with):
 
 
 def test_forged_header_burns_nobody_elses_limit(start, upstream):
-    routes = [{"name": "site", "match": {"path": "/site"}, "upstream": upstream.origin,
-               "rate_limit": {"rpd": 2}}]  # fmt: skip
+    routes = [
+        {
+            "name": "site",
+            "match": {"path": "/site"},
+            "upstream": upstream.origin,
+            "rate_limit": {"rpd": 2},
+        }
+    ]
     gateway = start(resources(upstream.origin, routes=routes))
     forged = {"X-Forwarded-For": "127.0.0.2"}
     found = [gateway.request("GET", "/site", headers=forged).status for _ in range(4)]

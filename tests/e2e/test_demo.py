@@ -112,7 +112,9 @@ def test_stream_arrives_event_by_event(demo):
 
 def test_slot_is_taken_while_a_stream_runs(demo):
     stream = subprocess.Popen(
-        ["bash", "-c", demo.line('"stream":true')], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ["bash", "-c", demo.line('"stream":true')],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     assert b"data: " in wait_for_data(stream)
     head, body = paste(chat_line(demo))

@@ -91,9 +91,13 @@ class TestRequests:
     def test_members_of_a_team_each_have_their_own(self, start, upstream):
         keys = [
             {"key": f"sk-{n}", "allowed_models": ["*"], "team_id": team, "user_id": user}
-            for n, team, user in (("1a", "red", "ann"), ("1b", "red", "ann"), ("2", "red", "bob"),
-                                  ("3", "blue", "ann"))
-        ]  # fmt: skip
+            for n, team, user in (
+                ("1a", "red", "ann"),
+                ("1b", "red", "ann"),
+                ("2", "red", "bob"),
+                ("3", "blue", "ann"),
+            )
+        ]
         policies = [
             {
                 "name": "red members",
@@ -124,11 +128,39 @@ class TestRequests:
         assert statuses(gateway, 2) == [200, 200]
 
     def test_shadow_policy_refuses_nobody(self, start, upstream):
-        policies = [{"name": "trial", "mode": "shadow", "group_by": ["api_key"],
-                     "limits": {"rpd": 1}}]  # fmt: skip
+        policies = [
+            {"name": "trial", "mode": "shadow", "group_by": ["api_key"], "limits": {"rpd": 1}}
+        ]
         gateway = start(resources(upstream.origin, rate_limit_policies=policies))
         assert statuses(gateway, 3) == [200] * 3
         assert gateway.metric("stint_decisions_total", outcome="shadow_refused") == 2
+
+    def test_wrong_keys_are_counted_by_what_is_asked_before(self, start, upstream):
+        policies = [{"name": "address", "group_by": ["client_ip"], "limits": {"rpd": 3}}]
+        gateway = start(resources(upstream.origin, rate_limit_policies=policies))
+        assert statuses(gateway, 4, key="sk-guessed") == [401, 401, 401, 429]
+        assert statuses(gateway, 1) == [429]
+        assert upstream.received == []
+
+    def test_later_refusal_gives_back_what_was_asked_before(self, start, upstream):
+        policies = [{"name": "address", "group_by": ["client_ip"], "limits": {"rpd": 10}}]
+        keys = [
+            {"key": "sk-busy", "allowed_models": ["*"], "rate_limit": {"rpd": 1}},
+            {"key": "sk-other", "allowed_models": ["*"]},
+        ]
+        gateway = start(resources(upstream.origin, keys=keys, rate_limit_policies=policies))
+        assert statuses(gateway, 20, key="sk-busy") == [200] + [429] * 19
+        assert statuses(gateway, 10, key="sk-other") == [200] * 9 + [429]
+
+    def test_decision_shows_while_a_stream_still_runs(self, start, upstream):
+        gateway = start(resources(upstream.origin, key_limit={"rpd": 9}))
+        gate = Gate()
+        upstream.once(*streamed(event(stream_chunk("One")), gate, event("[DONE]")))
+        stream = gateway.start_stream()
+        assert gateway.metric("stint_decisions_total", policy="all", outcome="admitted") == 1
+        gate.open()
+        stream.read()
+        assert gateway.metric("stint_decisions_total", policy="all", outcome="admitted") == 1
 
     def test_decisions_are_counted(self, start, upstream):
         gateway = start(resources(upstream.origin, key_limit={"rpd": 2}))
@@ -241,8 +273,14 @@ class TestTokens:
         assert found == [200] * 2 + [429] * 4
 
     def test_reserve_needs_room_for_the_whole_answer(self, start, upstream):
-        policies = [{"name": "strict", "group_by": ["api_key"], "token_admission": "reserve",
-                     "limits": {"tpd": 100}}]  # fmt: skip
+        policies = [
+            {
+                "name": "strict",
+                "group_by": ["api_key"],
+                "token_admission": "reserve",
+                "limits": {"tpd": 100},
+            }
+        ]
         gateway = start(resources(upstream.origin, rate_limit_policies=policies))
         assert gateway.chat(max_tokens=80).status == 200  # 8 used
         assert gateway.chat(max_tokens=80).status == 200  # 16 used
@@ -273,7 +311,7 @@ class TestTokens:
 
     def test_the_upstreams_own_limits_do_not_show(self, start, upstream):
         gateway = start(resources(upstream.origin, key_limit={"rpd": 9}))
-        fields = "x-ratelimit-limit-tokens: 77\r\nRateLimit: \"theirs\";r=1\r\nX-Kept: yes\r\n"
+        fields = 'x-ratelimit-limit-tokens: 77\r\nRateLimit: "theirs";r=1\r\nX-Kept: yes\r\n'
         upstream.once(f"HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\n{{}}".encode())
         answer = gateway.chat()
         assert answer.headers["x-kept"] == "yes"

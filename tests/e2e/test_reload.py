@@ -199,9 +199,16 @@ class TestWaysToReplace:
 
 
 class TestBadFiles:
-    @pytest.mark.parametrize("bad", [
-        "", "a: [", "nonsense: 1\n", '_format_version: "1"\nmodels: [{display_name: 7}]\n',
-    ], ids=["empty", "no YAML", "unknown key", "ill-typed"])  # fmt: skip
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            "",
+            "a: [",
+            "nonsense: 1\n",
+            '_format_version: "1"\nmodels: [{display_name: 7}]\n',
+        ],
+        ids=["empty", "no YAML", "unknown key", "ill-typed"],
+    )
     def test_old_ones_stay_and_the_place_is_told(self, start, rows, bad):
         gateway = start(rows(3))
         assert gateway.chat().status == 200
@@ -263,7 +270,11 @@ class Load(threading.Thread):
                 if answer.status != 200:
                     self.wrong.append(answer)
 
-    def stop(self):
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
         self._over.set()
         self.join(10)
 
@@ -280,9 +291,6 @@ def test_a_thousand_reloads_under_load(start, rows, upstream):
         return made
 
     gateway = start(version(0))
-    loads = [Load(gateway) for _ in range(2)]
-    for load in loads:
-        load.start()
 
     def settle(first, last):
         """Each is in force before the next; the signal makes the program look at once."""
@@ -293,13 +301,11 @@ def test_a_thousand_reloads_under_load(start, rows, upstream):
             gateway.wait_generation(before + 1)
         return gateway.threads(), gateway.handles(), gateway.resident_bytes()
 
-    threads, handles, resident = settle(1, 200)
-    threads_later, handles_later, resident_later = settle(200, 1001)
-    for load in loads:
-        load.stop()
-    assert [load.wrong for load in loads] == [[], []]
-    answered = sum(load.answered for load in loads)
-    assert answered > 1000
+    with Load(gateway) as one, Load(gateway) as two:
+        threads, handles, resident = settle(1, 200)
+        threads_later, handles_later, resident_later = settle(200, 1001)
+    assert (one.wrong, two.wrong) == ([], [])
+    assert one.answered + two.answered > 1000
     assert gateway.generation() >= 1001
     assert threads_later == threads
     assert handles_later <= handles + 2

@@ -50,11 +50,20 @@ class TestOrder:
 
     @pytest.mark.parametrize(
         "body",
-        [b"", b"not json", b"[]", b'{"model": "chat"', b'{"messages": []}', b'{"model": 7}',
-         b'{"model": "chat", "model": "embed"}', b'\xff\xfe{"model": "chat"}',
-         b'{"model": "chat", "stream": "yes"}', b"[" * 100_000],
+        [
+            b"",
+            b"not json",
+            b"[]",
+            b'{"model": "chat"',
+            b'{"messages": []}',
+            b'{"model": 7}',
+            b'{"model": "chat", "model": "embed"}',
+            b'\xff\xfe{"model": "chat"}',
+            b'{"model": "chat", "stream": "yes"}',
+            b"[" * 100_000,
+        ],
         ids=lambda body: repr(body[:24]),
-    )  # fmt: skip
+    )
     def test_bad_body_is_400(self, picky, upstream, body):
         answer = picky.post("/v1/chat/completions", body, key="sk-narrow")
         assert answer.status == 400
@@ -68,8 +77,9 @@ class TestOrder:
         assert "no-such-model" in answer.error()["message"]
         assert upstream.received == []
 
-    @pytest.mark.parametrize(("key", "name"), [("sk-narrow", "embed"), ("sk-globs", "chat"),
-                                               ("sk-none", "chat")])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("key", "name"), [("sk-narrow", "embed"), ("sk-globs", "chat"), ("sk-none", "chat")]
+    )
     def test_model_that_the_key_may_not_use_is_403(self, picky, upstream, key, name):
         answer = picky.chat(model=name, key=key)
         assert answer.status == 403
@@ -113,6 +123,13 @@ class TestForwarded:
         assert sent.json() == {**body, "model": "mock-chat"}
         assert sent.headers["authorization"] == "Bearer upstream-secret"
         assert KEY not in str(sent.headers.lines)
+
+    def test_no_key_where_the_provider_has_none(self, start, upstream):
+        rows = resources(upstream.origin)
+        del rows["provider_keys"][0]["secret"]
+        gateway = start(rows)
+        assert gateway.chat().status == 200
+        assert "authorization" not in upstream.last.headers
 
     def test_wildcard_model_keeps_what_the_star_stood_for(self, start, upstream):
         rows = resources(upstream.origin)

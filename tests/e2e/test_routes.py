@@ -20,11 +20,19 @@ def from_client(address):
 def payments(start, upstream):
     upstream.always(whole(b'{"done":true}'))
     routes = [
-        route("pay", upstream.origin, {"path_prefix": "/payments", "methods": ["POST"]},
-              rate_limit=[limit("requests", 10, "60s", "sliding_window")]),
-        route("look", upstream.origin, {"path_prefix": "/payments", "methods": ["GET"]},
-              rate_limit=[limit("requests", algorithm="token_bucket", capacity=100, refill_rate=50)]),
-    ]  # fmt: skip
+        route(
+            "pay",
+            upstream.origin,
+            {"path_prefix": "/payments", "methods": ["POST"]},
+            rate_limit=[limit("requests", 10, "60s", "sliding_window")],
+        ),
+        route(
+            "look",
+            upstream.origin,
+            {"path_prefix": "/payments", "methods": ["GET"]},
+            rate_limit=[limit("requests", algorithm="token_bucket", capacity=100, refill_rate=50)],
+        ),
+    ]
     return start(resources(upstream.origin, routes=routes), TRUSTED)
 
 
@@ -105,8 +113,9 @@ class TestForwarding:
 
     def test_chunked_body(self, files, upstream):
         body = b"5\r\nhello\r\n7;ext=1\r\n, world\r\n0\r\nX-Trailer: 1\r\n\r\n"
-        answer = files.request("POST", "/files/x", body=body,
-                               headers={"Transfer-Encoding": "chunked"})  # fmt: skip
+        answer = files.request(
+            "POST", "/files/x", body=body, headers={"Transfer-Encoding": "chunked"}
+        )
         assert answer.status == 200
         assert upstream.last.body == b"hello, world"
 
@@ -137,8 +146,15 @@ class TestForwarding:
 class TestKeys:
     @pytest.fixture
     def guarded(self, start, upstream):
-        routes = [route("guarded", upstream.origin, {"path": "/guarded"}, auth="api_key",
-                        rate_limit={"rpd": 2})]  # fmt: skip
+        routes = [
+            route(
+                "guarded",
+                upstream.origin,
+                {"path": "/guarded"},
+                auth="api_key",
+                rate_limit={"rpd": 2},
+            )
+        ]
         rows = resources(upstream.origin, routes=routes)
         rows["api_keys"].append({"key": "sk-second", "allowed_models": []})
         return start(rows)
@@ -160,8 +176,9 @@ class TestKeys:
 
 
 def test_limit_for_all_clients_together(start, upstream):
-    routes = [route("shared", upstream.origin, {"path": "/shared"}, group_by=[],
-                    rate_limit={"rpd": 3})]  # fmt: skip
+    routes = [
+        route("shared", upstream.origin, {"path": "/shared"}, group_by=[], rate_limit={"rpd": 3})
+    ]
     gateway = start(resources(upstream.origin, routes=routes), TRUSTED)
     found = [
         gateway.request("GET", "/shared", headers=from_client(f"203.0.113.{n}")).status

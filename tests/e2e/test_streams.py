@@ -89,8 +89,15 @@ def without_usage(sent, end="\n"):
 
 
 class TestUsageIsForced:
-    @pytest.mark.parametrize("options", [{}, {"stream_options": {"include_usage": False}},
-                                         {"stream_options": {}}, {"stream_options": None}])  # fmt: skip
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"stream_options": {"include_usage": False}},
+            {"stream_options": {}},
+            {"stream_options": None},
+        ],
+    )
     def test_and_hidden_from_who_did_not_ask(self, gateway, upstream, line_end, options):
         sent = transcript(line_end)
         steps = [part for i in range(0, len(sent), 7) for part in (chunk(sent[i : i + 7]), 0.0005)]
@@ -126,7 +133,7 @@ class TestAtOnce:
     def test_each_event_arrives_before_the_next_is_sent(self, gateway, upstream, options):
         gates = [Gate() for _ in range(4)]
         events = [event(stream_chunk(f"word {n}")) for n in range(4)]
-        steps = [step for pair in zip(events, gates) for step in pair]
+        steps = [step for pair in zip(events, gates, strict=True) for step in pair]
         upstream.once(*streamed(*steps, event("[DONE]")))
         stream = gateway.start_stream(**options)
         for n, gate in enumerate(gates):
@@ -158,6 +165,24 @@ class TestAtOnce:
         upstream.once(head, sent, CLOSE)
         assert gateway.start_stream(**ASKS_USAGE).read().body == sent
         assert gateway.tokens() == (17, 42)
+
+    def test_trailers_are_left_out(self, gateway, upstream):
+        sent = transcript("\n")
+        upstream.once(STREAM_HEAD, chunk(sent), b"0\r\nX-Checksum: 1\r\n\r\n")
+        assert gateway.start_stream(**ASKS_USAGE).read().body == sent
+
+    def test_client_of_http_1_0_gets_no_chunks(self, gateway, upstream):
+        sent = transcript("\n")
+        upstream.once(*in_pieces(sent[:50], sent[50:]))
+        body = json.dumps(chat_body(stream=True, **ASKS_USAGE)).encode()
+        head = (
+            "POST /v1/chat/completions HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"
+            f"Authorization: Bearer {KEY}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        with gateway.connect() as connection:
+            answer = connection.send(head.encode() + body).answer().read()
+            assert "transfer-encoding" not in answer.headers
+            assert answer.body == sent
 
 
 class TestUsageInAnyShape:

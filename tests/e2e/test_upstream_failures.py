@@ -34,6 +34,16 @@ BEFORE_THE_FIRST_BYTE = {
         502,
         "upstream_malformed",
     ),
+    "switches protocols": (
+        [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n", HANG],
+        502,
+        "upstream_malformed",
+    ),
+    "sends an endless head": (
+        [b"HTTP/1.1 200 OK\r\nX-A: ", b"a" * 200_000, HANG],
+        502,
+        "upstream_malformed",
+    ),
     "never answers": ([HANG], 504, "upstream_timeout"),
     "never ends the head": ([b"HTTP/1.1 200 OK\r\nConte", HANG], 504, "upstream_timeout"),
     "resets a short answer": ([HEAD_OF_1000, b"{", RESET], 502, "upstream_failed"),

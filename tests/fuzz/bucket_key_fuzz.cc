@@ -186,6 +186,7 @@ void check_pattern(std::string_view input) {
 }  // namespace
 }  // namespace stint::limit
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   if (input.starts_with('k')) stint::limit::check_lists(input.substr(1));

@@ -250,6 +250,7 @@ void check_policies(std::string_view text) {
   FuzzedDataProvider in(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
   std::vector<Policy> policies;
   const int count = in.ConsumeIntegralInRange(1, 3);
+  policies.reserve(3);
   for (int i = 0; i < count; ++i) policies.push_back(any_policy(in, i));
   const auto valid = validate(policies);
   const auto table = policy::Table::create(policies);
@@ -273,6 +274,7 @@ void check_policies(std::string_view text) {
 }  // namespace
 }  // namespace stint
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);

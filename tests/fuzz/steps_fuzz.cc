@@ -145,6 +145,7 @@ class History {
 }  // namespace
 }  // namespace stint::limit
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider in(data, size);
   const auto spec = stint::limit::compile(stint::limit::any_limit(in));

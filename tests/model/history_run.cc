@@ -73,13 +73,17 @@ std::string answers(const AdmissionRecord& record) {
   for (const BucketSlot& bucket : record.buckets) {
     out << " | " << bucket.key << (bucket.charged ? " charged" : " not charged")
         << (bucket.overflow ? " OVERFLOW" : "");
-    for (const LimitSlot& slot : record.slots_of(bucket)) {
+    const auto slots = record.slots_of(bucket);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const LimitSlot& slot = slots[i];
       out << " [" << text_of(slot.verdict) << " remaining " << slot.remaining << " reset "
           << slot.reset.count() << " wait " << slot.wait.count();
-      // Of a peek nothing is charged, whatever stands there.
-      if (bucket.charged) {
-        out << " charged " << slot.charged.amount << " in "
-            << slot.charged.window.time_since_epoch().count();
+      // Of a peek nothing is charged, whatever stands there. Only of windows is it said which one.
+      if (bucket.charged) out << " charged " << slot.charged.amount;
+      const Algorithm algorithm = (*bucket.limits)[i].name.algorithm;
+      if (bucket.charged &&
+          (algorithm == Algorithm::fixed_window || algorithm == Algorithm::sliding_window)) {
+        out << " in " << slot.charged.window.time_since_epoch().count();
       }
       out << "]";
     }

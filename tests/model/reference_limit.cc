@@ -168,6 +168,7 @@ class Tokens final : public ReferenceLimit {
   void advance(TimePoint now, Duration /*lease_ttl*/) override {
     now_ = now;
     keep_in_bounds();
+    const bool was_whole = whole();
     if (spec_.quota == 0 && now >= horizon()) {
       level_ = full();  // it refuses everybody, full or not, and is let go after a quiet window
     } else if (counted_ <= now) {
@@ -178,6 +179,7 @@ class Tokens final : public ReferenceLimit {
       counted_ = now;  // the clock was set back: nothing is refilled for that
     }
     keep_in_bounds();
+    if (whole() && !was_whole) ++fills_;
     if (whole()) counted_ = now;
   }
 
@@ -189,10 +191,12 @@ class Tokens final : public ReferenceLimit {
   Charge charge(std::int64_t amount, const Id& /*id*/, TimePoint /*lease_end*/) override {
     level_ -= Wide{amount} * spec_.window_ticks;
     keep_in_bounds();
-    return {amount, TimePoint{}};
+    return {amount, TimePoint{Duration{fills_}}};
   }
 
   void settle(const Charge& charged, std::int64_t actual, const Id& /*id*/) override {
+    // Full since: it would be no fuller if less had been taken then.
+    if (actual < charged.amount && charged.window != TimePoint{Duration{fills_}}) return;
     level_ += Wide{charged.amount - actual} * spec_.window_ticks;
     keep_in_bounds();
   }
@@ -219,6 +223,7 @@ class Tokens final : public ReferenceLimit {
   }
 
   Wide level_;
+  std::int64_t fills_ = 0;  // how often it became full by refill
   TimePoint counted_{};  // the refill is in the level up to here
 };
 

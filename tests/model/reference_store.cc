@@ -57,8 +57,7 @@ bool ReferenceStore::Bucket::spent(TimePoint now) const {
 const ReferenceStore::Bucket* ReferenceStore::find(const BucketSlot& slot, TimePoint now) const {
   const auto found = buckets_.find(slot.key);
   if (found == buckets_.end()) return nullptr;
-  const Bucket& bucket = found->second;
-  return bucket.limits != slot.limits && bucket.spent(now) ? nullptr : &bucket;
+  return found->second.spent(now) ? nullptr : &found->second;
 }
 
 ReferenceStore::Bucket ReferenceStore::fresh(const BucketSlot& slot, TimePoint now) {
@@ -122,6 +121,7 @@ void ReferenceStore::decide(AdmissionRecord& record, bool charge) {
       slots[i].reset = reading.reset;
     }
     slot.charged = charge && charged;
+    slot.birth = buckets[b].number;
     slot.overflow = false;
     if (charge && (charged || buckets_.contains(slot.key))) {
       buckets_.insert_or_assign(std::string(slot.key), std::move(buckets[b]));
@@ -142,6 +142,11 @@ void ReferenceStore::settle(const AdmissionRecord& record, const BucketSlot& slo
   for (std::size_t i = 0; i < slots.size(); ++i) {
     ReferenceLimit* counter = bucket.find((*slot.limits)[i].name);
     if (counter == nullptr || slots[i].skip) continue;
+    // A bucket that came later owes nothing back for the one that was charged.
+    const Algorithm algorithm = (*slot.limits)[i].name.algorithm;
+    const bool by_id = algorithm == Algorithm::sliding_log || algorithm == Algorithm::concurrency;
+    const bool gives_back = slots[i].actual < slots[i].charged.amount;
+    if (gives_back && !by_id && bucket.number != slot.birth) continue;
     counter->settle(slots[i].charged, slots[i].actual, record.id);
   }
 }

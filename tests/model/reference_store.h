@@ -16,8 +16,8 @@ namespace stint::model {
 
 // Everything that RateStore leaves to be said, in one place:
 //
-// - A bucket that is spent (whole again), by the limits it has, is as good as gone: whoever comes
-//   with other limits makes a new one. So nobody can tell when a store frees memory.
+// - A bucket that is spent (whole again), by the limits it has, is gone: whoever needs it next makes
+//   a new one with his own limits. So nobody can tell when a store frees memory.
 // - `acquire`, whether it admits or not, brings the buckets it finds to its time and its limits.
 //   `settle`, of those it changes, and `renew` bring them to their time; the bucket's limits stay.
 //   `peek` and `list` move nothing.
@@ -59,7 +59,7 @@ class ReferenceStore final : public store::RateStore {
   void decide(store::AdmissionRecord& record, bool charge) STINT_REQUIRES(mutex_);
   void settle(const store::AdmissionRecord& record, const store::BucketSlot& slot)
       STINT_REQUIRES(mutex_);
-  // Null if there is none, or one that is spent and has other limits.
+  // Null if there is none, or a spent one.
   [[nodiscard]] const Bucket* find(const store::BucketSlot& slot, TimePoint now) const
       STINT_REQUIRES(mutex_);
   [[nodiscard]] Bucket fresh(const store::BucketSlot& slot, TimePoint now) STINT_REQUIRES(mutex_);

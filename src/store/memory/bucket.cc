@@ -102,6 +102,8 @@ TimePoint Bucket::spent_at() const noexcept {
   return latest;
 }
 
+bool Bucket::spent(TimePoint now) const noexcept { return spent_at() <= now; }
+
 std::int64_t Bucket::left(TimePoint now) const noexcept {
   std::int64_t least = 1024;
   for (std::size_t i = 0; i < limits_->size(); ++i) {

@@ -49,6 +49,7 @@ class Bucket {
   void advance(const limit::Moment& at);
   // From when on the bucket says no more than a fresh one.
   [[nodiscard]] TimePoint spent_at() const noexcept;
+  [[nodiscard]] bool spent(TimePoint now) const noexcept;
   // How much is left of the limit with least left, in 1 / 1024 of its capacity; negative if the
   // bucket must not be forgotten: it is at a limit, in debt, or holds leases. After `advance`.
   [[nodiscard]] std::int64_t left(TimePoint now) const noexcept;

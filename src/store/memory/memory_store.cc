@@ -25,6 +25,8 @@ constexpr std::size_t kMaxWork = 64;
 // Every so many calls a stripe has another one looked after, so that spent buckets are freed also
 // where nobody comes by any more.
 constexpr std::uint64_t kCallsPerVisit = 8;
+// For looking at leases that were given by whatever ttl: none is cut.
+constexpr Duration kNoTtl = kMaxWindow;
 // Slots that one call of reset or list looks at.
 constexpr std::size_t kSweep = 4096;
 constexpr Duration kWarnEvery = std::chrono::minutes{1};
@@ -44,6 +46,11 @@ void answer(LimitSlot& slot, const limit::Reading& reading) noexcept {
 std::optional<std::size_t> place_of(const Bucket& bucket, const BucketSlot& slot, std::size_t i) {
   if (bucket.has_limits(slot.limits)) return i;
   return bucket.limits().find((*slot.limits)[i].name);
+}
+
+bool settles_by_id(const limit::Spec& spec) noexcept {
+  return spec.name.algorithm == Algorithm::sliding_log ||
+         spec.name.algorithm == Algorithm::concurrency;
 }
 
 // Whether settling the bucket changes anything; a commit of requests alone does not.
@@ -127,7 +134,7 @@ class MemoryStore::Impl {
       for (; slot < current.slot_count(); ++slot) {
         if (seen++ >= kSweep) return (std::uint64_t{stripe} << 32) | slot;
         Bucket* bucket = current.at_slot(slot);
-        if (bucket == nullptr || bucket->spent_at() <= now) continue;
+        if (bucket == nullptr || bucket->spent(now)) continue;
         if (!limit::matches(pattern, bucket->text())) continue;
         if (!visit(current, *bucket, now)) return (std::uint64_t{stripe} << 32) | slot;
       }
@@ -204,11 +211,11 @@ class MemoryStore::Impl {
     }
     const LockAll lock(stripes);
     record.now = time_->now();
-    if (!locate(record, places, budget)) {
+    if (!locate(record, places, only_look, budget)) {
       if (!overflow) return false;
-      locate_overflow(record, places, overflow_keys);
+      locate_overflow(record, places, only_look, overflow_keys);
     }
-    if (only_look) look_at_copies(places);
+    if (only_look) look_at_copies(record, places);
     decide(record, places);
     charge_and_answer(record, places, only_look);
     if (!only_look) expire(record.now, places, stripes, budget);
@@ -216,14 +223,16 @@ class MemoryStore::Impl {
   }
 
   // Finds the buckets, and room for those that are missing. False if there is no room for one.
-  bool locate(AdmissionRecord& record, Places& places, std::size_t& budget) {
+  bool locate(AdmissionRecord& record, Places& places, bool only_look, std::size_t& budget) {
     Buckets keep;
     for (std::size_t i = 0; i < places.size(); ++i) {
       Located& place = places[i];
       record.buckets[i].overflow = false;
       place.bucket = place.stripe->find(place.key);
       if (place.bucket == nullptr) continue;
-      place.bucket = place.stripe->fit(place.bucket, record.buckets[i].limits);
+      if (!only_look) {
+        place.bucket = place.stripe->fit(place.bucket, record.buckets[i].limits, record.now);
+      }
       keep.push_back(place.bucket);
     }
     const std::size_t missing = places.size() - keep.size();
@@ -266,7 +275,7 @@ class MemoryStore::Impl {
   }
 
   // Gives the buckets that found no room the shared bucket of their policy.
-  void locate_overflow(AdmissionRecord& record, Places& places,
+  void locate_overflow(AdmissionRecord& record, Places& places, bool only_look,
                        std::span<const std::string> overflow_keys) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       Located& place = places[i];
@@ -277,7 +286,7 @@ class MemoryStore::Impl {
       place.stripe = &stripe_of(place.key);
       place.bucket = place.stripe->find(place.key);
       if (place.bucket != nullptr) {
-        place.bucket = place.stripe->fit(place.bucket, slot.limits);
+        if (!only_look) place.bucket = place.stripe->fit(place.bucket, slot.limits, record.now);
       } else {
         place.fresh =
             Bucket::create(place.key.hash, place.key.key, place.key.key, slot.limits, true);
@@ -286,15 +295,23 @@ class MemoryStore::Impl {
     }
   }
 
-  static void look_at_copies(Places& places) {
-    for (Located& place : places) {
-      if (!place.fresh) place.fresh = place.bucket->clone();
+  // What is only looked at is not touched, not even by limits that are not in force.
+  static void look_at_copies(const AdmissionRecord& record, Places& places) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      Located& place = places[i];
+      const limit::LimitSetPtr& limits = record.buckets[i].limits;
+      if (place.fresh) continue;
+      if (!place.bucket->has_limits(limits) && place.bucket->spent(record.now)) {
+        place.fresh = Bucket::create(place.key.hash, place.key.key, place.key.key, limits, false);
+      } else {
+        place.fresh = place.bucket->clone();
+        if (!place.fresh->has_limits(limits)) place.fresh = place.fresh->with_limits(limits);
+      }
       place.bucket = place.fresh.get();
     }
   }
 
   static void decide(AdmissionRecord& record, Places& places) {
-    const Moment at{record.now, record.id, record.lease_ttl};
     record.outcome = Outcome::admitted;
     for (std::size_t i = 0; i < places.size(); ++i) {
       BucketSlot& bucket = record.buckets[i];
@@ -303,7 +320,9 @@ class MemoryStore::Impl {
       bool fits = true;
       for (std::size_t k = 0; k < slots.size(); ++k) {
         const limit::Spec& spec = (*bucket.limits)[k];
-        counters[k].advance(spec, at);
+        // Whoever takes no slot has no say in how long those of others live.
+        const Duration ttl = slots[k].skip ? kNoTtl : record.lease_ttl;
+        counters[k].advance(spec, Moment{record.now, record.id, ttl});
         limit::Check check{Verdict::skipped, Duration::zero()};
         if (!slots[k].skip) check = counters[k].check(spec, slots[k].need, record.now);
         slots[k].verdict = check.verdict;
@@ -341,6 +360,7 @@ class MemoryStore::Impl {
         ++place.stripe->counts.evicted;
       }
       if (place.fresh) place.stripe->attach(std::move(place.fresh));
+      bucket.birth = place.stripe->birth(*place.bucket);
     }
   }
 
@@ -367,14 +387,19 @@ class MemoryStore::Impl {
     const HashedKey hashed_key = hashed(key);
     Stripe& stripe = stripe_of(hashed_key);
     const base::MutexLock lock(stripe.mutex);
-    const Moment at{time_->now(), record.id, record.lease_ttl};
+    const Moment at{time_->now(), record.id, kNoTtl};
     Bucket* bucket = stripe.find(hashed_key);
+    if (bucket != nullptr && !bucket->has_limits(slot.limits) && bucket->spent(at.now)) {
+      stripe.remove(*bucket);
+      bucket = nullptr;
+    }
     if (bucket != nullptr) {
-      settle_counters(record, slot, *bucket, at);
+      const bool charged_one = stripe.birth(*bucket) == slot.birth;
+      settle_counters(record, slot, *bucket, charged_one, at);
       return true;
     }
     auto fresh = Bucket::create(hashed_key.hash, key, text, slot.limits, overflow);
-    settle_counters(record, slot, *fresh, at);
+    settle_counters(record, slot, *fresh, false, at);
     if (fresh->spent_at() <= at.now) return true;  // only given back: to something that is gone
     if (!overflow && stripe.size() >= stripe.capacity()) {
       const std::size_t work = stripe.expire(at.now, kMaxWork / 2, {});
@@ -394,13 +419,17 @@ class MemoryStore::Impl {
     settle_in(record, slot, key, key, true);
   }
 
+  // `charged_one`: it is the bucket that was charged, not one that has its key by now: that one
+  // owes nothing back. Log entries and leases are told by their id.
   static void settle_counters(AdmissionRecord& record, const BucketSlot& slot, Bucket& bucket,
-                              const Moment& at) {
+                              bool charged_one, const Moment& at) {
     const auto slots = record.slots_of(slot);
     bucket.advance(at);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const auto place = place_of(bucket, slot, i);
       if (!place || slots[i].skip) continue;
+      const bool gives_back = slots[i].actual < slots[i].charged.amount;
+      if (!charged_one && gives_back && !settles_by_id((*slot.limits)[i])) continue;
       bucket.counters()[*place].settle(bucket.limits()[*place], slots[i].charged, slots[i].actual,
                                        at);
     }
@@ -414,16 +443,23 @@ class MemoryStore::Impl {
     const HashedKey hashed_key = hashed(key);
     Stripe& stripe = stripe_of(hashed_key);
     const base::MutexLock lock(stripe.mutex);
-    const TimePoint expiry = time_->now() + record.lease_ttl;
+    const TimePoint now = time_->now();
+    const TimePoint expiry = now + record.lease_ttl;
     Bucket* bucket = stripe.find(hashed_key);
+    if (bucket != nullptr && !bucket->has_limits(slot.limits) && bucket->spent(now)) {
+      stripe.remove(*bucket);
+      bucket = nullptr;
+    }
     if (bucket != nullptr) {
       const auto place = place_of(*bucket, slot, limit);
+      bucket->advance({now, {}, kNoTtl});
       if (place) bucket->counters()[*place].renew(record.id, expiry);
       return;
     }
     // Reset, or expired while nobody renewed. A running request counts, at the cap too: there
     // are no more such buckets than requests in flight.
     auto fresh = Bucket::create(hashed_key.hash, key, text, slot.limits, slot.overflow);
+    fresh->advance({now, {}, kNoTtl});
     fresh->counters()[limit].renew(record.id, expiry);
     stripe.attach(std::move(fresh));
   }
@@ -494,7 +530,7 @@ void MemoryStore::list(std::string_view pattern, std::uint64_t cursor, std::size
   page = {};
   page.next = impl_->sweep(pattern, cursor, [&](Stripe&, Bucket& bucket, TimePoint now) {
     if (page.buckets.size() >= page_size) return false;
-    bucket.advance({now, {}, std::chrono::hours{1}});
+    bucket.advance({now, {}, kNoTtl});
     BucketInfo info{std::string(bucket.text()), {}};
     for (std::size_t i = 0; i < bucket.limits().size(); ++i) {
       const limit::Spec& spec = bucket.limits()[i];

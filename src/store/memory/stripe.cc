@@ -43,6 +43,8 @@ Bucket* Stripe::find(const HashedKey& key) noexcept {
 void Stripe::attach(Bucket::Owner owner) {
   if (first_free_ == kNoSlot) {
     grow(slots_, slots_.size() + 1);
+    grow(births_, slots_.size() + 1);
+    births_.push_back(0);
     slots_.push_back((std::uintptr_t{kNoSlot} << 1) | kFree);
     first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
   }
@@ -52,6 +54,7 @@ void Stripe::attach(Bucket::Owner owner) {
   bucket->slot = first_free_;
   first_free_ = static_cast<std::uint32_t>(slots_[bucket->slot] >> 1);
   set_slot(bucket->slot, bucket);
+  births_[bucket->slot] = ++births_so_far_;
   if (bucket->overflow()) ++counts.overflow_buckets;
 }
 
@@ -64,13 +67,18 @@ void Stripe::remove(Bucket& bucket) noexcept {
   Bucket::Owner{&bucket}.reset();
 }
 
-Bucket* Stripe::fit(Bucket* bucket, const limit::LimitSetPtr& limits) {
+Bucket* Stripe::fit(Bucket* bucket, const limit::LimitSetPtr& limits, TimePoint now) {
   if (bucket->has_limits(limits)) return bucket;
-  if (bucket->limits().same_names(*limits)) {
+  const bool spent = bucket->spent(now);
+  if (!spent && bucket->limits().same_names(*limits)) {
     bucket->set_limits(limits);
     return bucket;
   }
-  Bucket::Owner other = bucket->with_limits(limits);
+  Bucket::Owner other = spent ? Bucket::create(bucket->hash(), bucket->key(), bucket->text(),
+                                               limits, bucket->overflow())
+                              : bucket->with_limits(limits);
+  other->slot = bucket->slot;
+  if (spent) births_[other->slot] = ++births_so_far_;
   table_.erase(bucket);
   table_.insert(other.get());
   set_slot(bucket->slot, other.get());
@@ -104,7 +112,8 @@ Bucket* Stripe::victim(TimePoint now, std::size_t budget, std::span<Bucket* cons
     Bucket* bucket = at_slot(hand_++);
     if (bucket == nullptr || bucket->overflow() || std::ranges::count(keep, bucket) > 0) continue;
     bucket->advance(moment(now));
-    const std::int64_t left = bucket->spent_at() <= now ? kSpent : bucket->left(now);
+    std::int64_t left = bucket->left(now);
+    if (left >= 0 && bucket->spent(now)) left = kSpent;
     if (left > best_left) {
       best = bucket;
       best_left = left;

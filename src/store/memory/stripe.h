@@ -45,11 +45,17 @@ class Stripe {
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
+  // Tells the bucket from those that had its key before it, or will after it.
+  [[nodiscard]] std::uint32_t birth(const Bucket& bucket) const noexcept {
+    return births_[bucket.slot];
+  }
+
   // Its key must not be there. The caller has seen to the capacity.
   void attach(Bucket::Owner bucket);
   void remove(Bucket& bucket) noexcept;
-  // Makes the bucket fit other limits, where it lies or by replacing it; returns it.
-  Bucket* fit(Bucket* bucket, const limit::LimitSetPtr& limits);
+  // Makes the bucket fit other limits, where it lies or by replacing it; returns it. One that is
+  // spent starts anew: it is gone already where somebody came by in time to free it.
+  Bucket* fit(Bucket* bucket, const limit::LimitSetPtr& limits, TimePoint now);
 
   // Looks at up to `budget` buckets whose time has come and frees those that are spent, but none
   // of `keep`. Returns how many it looked at.
@@ -99,6 +105,8 @@ class Stripe {
   const std::size_t capacity_;
   boost::unordered_flat_set<Bucket*, Hash, Equal> table_;
   std::vector<std::uintptr_t> slots_;
+  std::vector<std::uint32_t> births_;  // by slot
+  std::uint32_t births_so_far_ = 0;
   std::uint32_t first_free_ = kNoSlot;
   DueQueue due_;
   std::size_t hand_ = 0;  // the slot that the next search for a victim starts at

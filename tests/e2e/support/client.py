@@ -84,6 +84,7 @@ class Connection:
             ("127.0.0.1", port), timeout=timeout, source_address=(source, 0)
         )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._timeout = timeout
         self._buffer = b""
 
     def __enter__(self):
@@ -104,11 +105,9 @@ class Connection:
         self._socket.sendall(data)
         return self
 
-    def ask(self, method, path, *, body=None, key=None, headers=()):
-        """Sends a request without waiting for its answer."""
-        fields = dict(headers) if not isinstance(headers, (list, tuple)) else list(headers)
-        self.send(render(method, path, body=body, key=key, headers=fields))
-        return self
+    def ask(self, method, path, **parts):
+        """Sends a request without waiting for its answer; `parts` as of `render`."""
+        return self.send(render(method, path, **parts))
 
     def _fill(self):
         try:
@@ -119,7 +118,7 @@ class Connection:
             raise Closed("end of the connection")
         self._buffer += data
 
-    def _line(self):
+    def line(self):
         while b"\r\n" not in self._buffer:
             self._fill()
         line, self._buffer = self._buffer.split(b"\r\n", 1)
@@ -133,13 +132,13 @@ class Connection:
 
     def body_pieces(self, headers):
         if headers.get("transfer-encoding", "").lower() == "chunked":
-            while size := int(self._line(), 16):
+            while size := int(self.line(), 16):
                 while size:
                     piece = self._some(size)
                     size -= len(piece)
                     yield piece
-                assert self._line() == b""
-            assert self._line() == b"", "trailers are not expected"
+                assert self.line() == b""
+            assert self.line() == b"", "trailers are not expected"
             return
         if (length := headers.get("content-length")) is not None:
             left = int(length)
@@ -155,10 +154,10 @@ class Connection:
                 return
 
     def _head(self):
-        status_line = self._line()
+        status_line = self.line()
         assert status_line.startswith(b"HTTP/1.1 "), status_line
         lines = []
-        while line := self._line():
+        while line := self.line():
             name, value = line.decode("latin-1").split(":", 1)
             lines.append((name, value.strip()))
         return int(status_line[9:12]), Headers(lines)
@@ -172,6 +171,28 @@ class Connection:
                 bodyless = method == "HEAD" or status in (204, 304)
                 return Answer(self, status, headers, interim, bodyless)
             interim.append(status)
+
+    def has_data(self, seconds):
+        """Whether something comes within this time; it is kept."""
+        self._socket.settimeout(seconds)
+        try:
+            if not self._buffer:
+                self._fill()
+            return True
+        except TimeoutError:
+            return False
+        finally:
+            self._socket.settimeout(self._timeout)
+
+    def rest(self):
+        """Everything that still comes, up to the end of the connection."""
+        received = self._buffer
+        try:
+            while data := self._socket.recv(65536):
+                received += data
+        except ConnectionError:
+            pass
+        return received
 
     def closed(self, seconds=2.0):
         """Whether the peer ends the connection within this time, without sending more."""
