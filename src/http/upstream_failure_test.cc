@@ -2,11 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "http/upstream.h"
+#include "http/upstream_answer.h"
+#include "http/upstream_outgoing.h"
 #include "http/upstream_testing.h"
+#include "net/stream_testing.h"
 
 namespace stint::http {
 namespace {
@@ -198,6 +203,17 @@ TEST_F(UpstreamLongRequest, ARefusalIsReadThoughTheConnectionIsGone) {
     EXPECT_EQ(got.status, 413);
     EXPECT_EQ(got.body, "no");
   }
+}
+
+// The same for a request so short that it is written at once, and fails at once.
+TEST_F(UpstreamFailure, AnAnswerIsReadThoughTheRequestCannotBeWritten) {
+  net::StreamPair pair = net::make_pair(loop);
+  ASSERT_TRUE(wait(pair.server.write(ok("early"), "", net::kLong)).has_value());
+  pair.server.abort();
+  const auto outgoing = std::make_shared<const Outgoing>(make_outgoing(origin(), request("POST")));
+  PooledAnswer answer(loop, {}, std::move(pair.client), limits, cancel, outgoing);
+  ASSERT_TRUE(wait(answer.exchange()).has_value());
+  EXPECT_EQ(wait(read_all(answer)).body, "early");
 }
 
 TEST_F(UpstreamLongRequest, AnAnswerWhileTheRequestIsSent) {

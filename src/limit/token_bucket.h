@@ -17,7 +17,8 @@ struct TokenBucket {
   std::int64_t level = 0;  // whole units; below 0: owed
   // The part of the next unit, in 1 / window_ticks: below 2^45, as a window is below 2^45 us.
   std::int64_t rest : 46 = 0;
-  // How often it has become full by refill: what was charged before that is made good already.
+  // How often it was seen full: what was charged before that is made good already. A number that
+  // wraps may be mistaken for an old one once in 262,144 times, for one refund.
   std::uint64_t fills : 18 = 0;
 
   [[nodiscard]] static TokenBucket fresh(const Spec& spec) noexcept {
@@ -42,7 +43,6 @@ struct TokenBucket {
     // that is never refilled forgets after a quiet window: see whole_at.
     if (spec.quota > 0 ? ticks >= base::div_ceil(missing, spec.quota) : now >= whole_at(spec)) {
       fill(spec);
-      ++fills;
       last = now;
       return;
     }
@@ -93,6 +93,7 @@ struct TokenBucket {
   void fill(const Spec& spec) noexcept {
     level = spec.capacity;
     rest = 0;
+    ++fills;
   }
 
   void take(const Spec& spec, std::int64_t amount) noexcept {

@@ -46,7 +46,7 @@ TEST(TokenBucket, OfQuotaOneAdmitsTheFirstAndRefusesTheSecond) {
   const Spec spec = per(1s, 1);
   TokenBucket state = full(spec, at(7s));
   EXPECT_EQ(state.check(spec, 1, at(7s)), kFits);
-  EXPECT_EQ(state.charge(spec, 1), (Charge{1, TimePoint{}}));
+  EXPECT_EQ(state.charge(spec, 1).amount, 1);
   EXPECT_EQ(state.check(spec, 1, at(7s)), refused_for(1s));
 }
 
@@ -296,9 +296,26 @@ TEST(TokenBucket, RefundRaisesTheLevelAndOverspendLowersIt) {
 TEST(TokenBucket, RefundNeverLiftsItAboveItsCapacity) {
   const Spec spec = per(60s, 100);
   TokenBucket state = after_taking(spec, 20, at(100s));
-  state.settle(spec, {40, TimePoint{}}, 0);
+  const Charge charged = state.charge(spec, 40);
+  state.advance(spec, at(130s));  // 50 refilled: 90
+  state.settle(spec, charged, 0);
   EXPECT_EQ(state.level, 100);
-  EXPECT_EQ(state.read(spec, at(100s)), (Reading{100, 0s}));
+  EXPECT_EQ(state.read(spec, at(130s)), (Reading{100, 0s}));
+}
+
+// Had less been taken, it would have been full all the same.
+TEST(TokenBucket, RefundOfWhatWasTakenBeforeItWasFullIsDropped) {
+  const Spec spec = per(60s, 100);
+  TokenBucket state = after_taking(spec, 20, at(100s));
+  const Charge before = state.charge(spec, 80);
+  state.advance(spec, at(160s));
+  const Charge after = state.charge(spec, 30);
+  state.settle(spec, before, 0);
+  EXPECT_EQ(state.level, 70);
+  state.settle(spec, before, 85);  // an overspend counts whenever it comes
+  EXPECT_EQ(state.level, 65);
+  state.settle(spec, after, 10);
+  EXPECT_EQ(state.level, 85);
 }
 
 TEST(TokenBucket, FilledByARefundHoldsNoPartOfAUnitBeside) {

@@ -288,4 +288,10 @@ std::size_t Metrics::series_count() const {
   return count;
 }
 
+std::size_t Metrics::entry_count(std::string_view name) const {
+  const base::MutexLock lock(impl_->mutex);
+  const auto found = impl_->families.find(name);
+  return found == impl_->families.end() ? 0 : found->second.series.size();
+}
+
 }  // namespace stint::observe

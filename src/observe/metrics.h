@@ -139,6 +139,9 @@ class Metrics {
   [[nodiscard]] static std::string_view content_type() noexcept;
 
   [[nodiscard]] std::size_t series_count() const;
+  // Entries of a name for series that are alive, or gone and not yet cleared away: at most 16, or
+  // twice the series that were alive at once.
+  [[nodiscard]] std::size_t entry_count(std::string_view name) const;
 
  private:
   struct Impl;

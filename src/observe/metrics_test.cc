@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -157,6 +158,7 @@ TEST(Metrics, AReloadKeepsTotalsAndForgetsWhatIsGone) {
   for (int i = 0; i < 1'000; ++i) {
     active = make({"stays", "only in " + std::to_string(i)});
     EXPECT_EQ(metrics.series_count(), 2U);
+    EXPECT_LE(metrics.entry_count("stint_decisions_total"), 16U);
   }
   EXPECT_EQ(active.counters[0].value(), 7U);
 }
@@ -244,6 +246,22 @@ TEST(Watch, ALaterOneTakesThePlaceOfAnEarlierOne) {
   EXPECT_THAT(metrics.text(), HasSubstr("a_total 2\n"));
   first = Watch();
   EXPECT_THAT(metrics.text(), HasSubstr("a_total 2\n"));
+}
+
+TEST(Watch, IsNotReadAfterItsEndEvenInTheMiddleOfAScrape) {
+  Metrics metrics;
+  bool ended = false;
+  std::optional<Watch> later = metrics.watch_gauge("b", "B.", {}, [&] {
+    EXPECT_FALSE(ended);
+    return 1.0;
+  });
+  const Watch first = metrics.watch_gauge("a", "A.", {}, [&] {
+    later.reset();
+    ended = true;
+    return 0.5;
+  });
+  EXPECT_THAT(metrics.text(), HasSubstr("a 0.5\n"));
+  EXPECT_TRUE(ended);
 }
 
 TEST(Metrics, BucketsAscend) {

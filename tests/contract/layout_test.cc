@@ -127,13 +127,14 @@ TEST_P(Layout, AnOldRecordSettlesWithTheLimitsThatAreStillThere) {
   EXPECT_EQ(remaining("a", after, 0), 200);
 }
 
-TEST_P(Layout, AnOldRefundStaysBelowANewCapacity) {
+// Cut to the smaller capacity it is full: what was taken before is made good.
+TEST_P(Layout, AnOldRefundIsDroppedOnceASmallerCapacityWasFull) {
   const auto large = limits({token_bucket(60, kMinute, 100)});
   const auto small = limits({token_bucket(60, kMinute, 10)});
   Call old = acquired({{"a", large, {{60}}}});
   ASSERT_TRUE(admits("a", small));
   EXPECT_TRUE(give_back(old));
-  EXPECT_EQ(remaining("a", small), 10);
+  EXPECT_EQ(remaining("a", small), 9);
 }
 
 TEST_P(Layout, AnOldSettlementTakesNothingFromARaisedCapacity) {

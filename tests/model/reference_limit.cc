@@ -168,7 +168,6 @@ class Tokens final : public ReferenceLimit {
   void advance(TimePoint now, Duration /*lease_ttl*/) override {
     now_ = now;
     keep_in_bounds();
-    const bool was_whole = whole();
     if (spec_.quota == 0 && now >= horizon()) {
       level_ = full();  // it refuses everybody, full or not, and is let go after a quiet window
     } else if (counted_ <= now) {
@@ -179,8 +178,9 @@ class Tokens final : public ReferenceLimit {
       counted_ = now;  // the clock was set back: nothing is refilled for that
     }
     keep_in_bounds();
-    if (whole() && !was_whole) ++fills_;
-    if (whole()) counted_ = now;
+    if (!whole()) return;
+    counted_ = now;
+    ++fills_;
   }
 
   [[nodiscard]] bool whole() const override { return level_ == full(); }
@@ -199,6 +199,7 @@ class Tokens final : public ReferenceLimit {
     if (actual < charged.amount && charged.window != TimePoint{Duration{fills_}}) return;
     level_ += Wide{charged.amount - actual} * spec_.window_ticks;
     keep_in_bounds();
+    if (whole()) ++fills_;
   }
 
  protected:
@@ -223,7 +224,7 @@ class Tokens final : public ReferenceLimit {
   }
 
   Wide level_;
-  std::int64_t fills_ = 0;  // how often it became full by refill
+  std::int64_t fills_ = 0;  // how often it was seen full
   TimePoint counted_{};  // the refill is in the level up to here
 };
 
