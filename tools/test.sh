@@ -64,5 +64,8 @@ for preset in release gcc asan-ubsan tsan; do
   run_preset "$preset"
 done
 
+heading "end to end: the real binary, driven by real clients"
+STINT=build/release/stint tests/e2e/run.sh
+
 heading "package: install, find_package, build and run with both compilers"
 tests/package/run.sh

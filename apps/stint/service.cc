@@ -165,7 +165,7 @@ int Service::run() {
 
 net::Task<void> Service::watch_resources() {
   for (;;) {
-    const bool go_on = co_await loop_.wait_for(kLookAtFiles);
+    auto go_on = co_await loop_.wait_for(kLookAtFiles);
     if (!go_on) co_return;
     look_at_resources();
   }
@@ -188,16 +188,15 @@ void Service::look_at_resources() {
 net::Task<void> Service::keep_leases() {
   const Duration pause = bootstrap_.ratelimit.concurrency_ttl / 9;
   for (;;) {
-    const bool go_on = co_await loop_.wait_for(pause);
+    auto go_on = co_await loop_.wait_for(pause);
     if (!go_on) co_return;
     gateway_->renew_leases();
   }
 }
 
 net::Task<void> Service::obey_signals() {
-  int signal = SIGHUP;
-  while (signal == SIGHUP) {
-    signal = co_await signals_->next();
+  for (;;) {
+    auto signal = co_await signals_->next();
     if (signal != SIGHUP) break;
     reread_bootstrap();
     if (!loader_) continue;

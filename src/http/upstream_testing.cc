@@ -10,6 +10,8 @@ namespace stint::http {
 
 namespace {
 
+constexpr Duration kPause = std::chrono::milliseconds{5};
+
 constexpr Duration kPatience = std::chrono::seconds{20};
 
 net::Listener listen(net::EventLoop& loop) {
@@ -151,7 +153,7 @@ net::Task<void> ScriptedServer::converse(net::Stream stream, Script script) {
         co_await waiting_.join();
         break;
       case Step::Kind::pause:
-        co_await loop_.wait_for(std::chrono::milliseconds{5});
+        co_await loop_.wait_for(kPause);
         break;
       case Step::Kind::close:
         stream.close();

@@ -49,8 +49,8 @@ struct BucketSlot {
   bool shadow = false;
   // Answered.
   std::uint64_t birth = 0;  // the store's: tells the bucket that was charged from a later one
-  bool charged = false;   // an admitted admission does not charge a shadow bucket that refused
-  bool overflow = false;  // the bucket that decided, and was charged, is the policy's shared one
+  bool charged = false;     // an admitted admission does not charge a shadow bucket that refused
+  bool overflow = false;    // the bucket that decided, and was charged, is the policy's shared one
 };
 
 // One admission and its later settlement: a record that travels to the store and back, and is

@@ -4,7 +4,6 @@
 namespace stint::test {
 namespace {
 
-
 // What a reservation gives back belongs to the bucket that was charged, not to its successor.
 class LateGiveBack : public LimiterTest {
  protected:

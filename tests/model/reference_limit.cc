@@ -225,7 +225,7 @@ class Tokens final : public ReferenceLimit {
 
   Wide level_;
   std::int64_t fills_ = 0;  // how often it was seen full
-  TimePoint counted_{};  // the refill is in the level up to here
+  TimePoint counted_{};     // the refill is in the level up to here
 };
 
 // concurrency: the expiry of each lease. It is live before that instant.

@@ -16,7 +16,8 @@ namespace stint::model {
 
 // Everything that RateStore leaves to be said, in one place:
 //
-// - A bucket that is spent (whole again), by the limits it has, is gone: whoever needs it next makes
+// - A bucket that is spent (whole again), by the limits it has, is gone: whoever needs it next
+// makes
 //   a new one with his own limits. So nobody can tell when a store frees memory.
 // - `acquire`, whether it admits or not, brings the buckets it finds to its time and its limits.
 //   `settle`, of those it changes, and `renew` bring them to their time; the bucket's limits stay.
