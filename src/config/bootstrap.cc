@@ -21,8 +21,7 @@ constexpr std::array<std::string_view, 3> kCacheBackends{"none", "memory", "redi
 void read_cache(MapReader reader, CacheBackend& out) {
   std::size_t index = static_cast<std::size_t>(out);
   reader.choice("backend", index, kCacheBackends);
-  reader.context().settings.push_back(
-      {reader.path("backend"), std::string(kCacheBackends[index]), false});
+  reader.note("backend", std::string(kCacheBackends[index]));
   reader.finish();
   if (index < 2) {
     out = static_cast<CacheBackend>(index);
@@ -83,11 +82,13 @@ Loaded<Bootstrap> load(Context context, Node root, const Environment& environmen
                        std::string* resources_file) {
   apply_variables(root, environment, known_keys(), context);
   apply_redis_variables(root, environment);
+  std::vector<Setting> settings;
+  context.settings = &settings;
   Bootstrap bootstrap = read_all(context, root);
   if (resources_file != nullptr) *resources_file = bootstrap.resources_file;
   context.sort();
   Loaded<Bootstrap> loaded;
-  bootstrap.settings = std::move(context.settings);
+  bootstrap.settings = std::move(settings);
   if (context.faults.empty()) loaded.value = std::move(bootstrap);
   loaded.faults = std::move(context.faults);
   loaded.warnings = std::move(context.warnings);

@@ -102,7 +102,7 @@ std::optional<FileSource::Stamp> FileSource::stamp_of(int file) {
 FileSource::Poll FileSource::poll() {
   // O_PATH opens nothing: it neither waits for a lease nor for the writer of a pipe.
   const Descriptor place(open(path_.c_str(), O_PATH | O_CLOEXEC));
-  if (place.get() < 0) return failed(why("cannot be found"));
+  if (place.get() < 0) return failed(why("cannot be read"));
   const auto stamp = stamp_of(place.get());
   if (!stamp) return failed("is no regular file");
   if (stamp == seen_ && rereads_ == 0 && !again_) {
@@ -110,7 +110,7 @@ FileSource::Poll FileSource::poll() {
     return {};
   }
   const Descriptor file(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) return failed(why("cannot be opened"));
+  if (file.get() < 0) return failed(why("cannot be read"));
   return read_when_whole(file.get());
 }
 

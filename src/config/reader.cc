@@ -127,10 +127,11 @@ const Node* MapReader::value_of(std::string_view name, KnownKey::Kind kind) {
 }
 
 void MapReader::note(std::string_view name, std::string value, bool secret) {
+  if (context_->settings == nullptr) return;
   // A URL with a user may hold a password.
   const bool url_with_user =
       value.find("://") != std::string::npos && value.find('@') != std::string::npos;
-  context_->settings.push_back({path(name), std::move(value), secret || url_with_user});
+  context_->settings->push_back({path(name), std::move(value), secret || url_with_user});
 }
 
 bool MapReader::text(std::string_view name, std::string& out, Check check) {
@@ -253,11 +254,10 @@ bool MapReader::duration(std::string_view name, std::optional<Duration>& out) {
 
 bool MapReader::duration_in(std::string_view name, Duration& out, Duration unit, std::int64_t least,
                             std::int64_t most) {
-  std::optional<Duration> value;
-  const bool good = duration_in(name, value, unit, least, most);
-  if (good) out = *value;
-  context_->settings.back().value = std::to_string(out / unit);
-  return good;
+  const auto count = integer_of(name, least, most);
+  if (count) out = *count * unit;
+  note(name, std::to_string(out / unit));
+  return count.has_value();
 }
 
 bool MapReader::duration_in(std::string_view name, std::optional<Duration>& out, Duration unit,

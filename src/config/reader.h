@@ -33,7 +33,8 @@ struct Context {
   std::string file{};
   std::vector<Fault> faults{};
   std::vector<Fault> warnings{};
-  std::vector<Setting> settings{};  // of every value that was asked for, given or not
+  // Where every value that is asked for is noted, given or not; null: nowhere.
+  std::vector<Setting>* settings = nullptr;
   // Set: there is no document, and every key that is asked for is noted here.
   std::vector<KnownKey>* known = nullptr;
 
@@ -108,6 +109,8 @@ class MapReader {
   // A fault of a key, at its value if given, else at the map. An empty name: of the map itself.
   void fault(std::string_view name, std::string message);
   void warn(std::string_view name, std::string message);
+  // Notes the value of a key that was read by other means, for the settings.
+  void note(std::string_view name, std::string value, bool secret = false);
   // "not available yet", if the key is given.
   void unavailable(std::string_view name);
 
@@ -153,7 +156,6 @@ class MapReader {
   [[nodiscard]] std::optional<MapReader> element(const Node& list, std::string_view name,
                                                  std::size_t index);
   bool read_texts(std::string_view name, std::vector<std::string>& out, Check check, bool secret);
-  void note(std::string_view name, std::string value, bool secret = false);
   void add(std::vector<Fault>& faults, std::string_view name, std::string message);
 
   Context* context_;

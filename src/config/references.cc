@@ -4,7 +4,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "config/limits_reader.h"
 #include "config/suggest.h"
@@ -33,36 +35,50 @@ bool is_zero(const KeyHash& hash) noexcept {
   return std::ranges::all_of(hash, [](std::uint8_t byte) { return byte == 0; });
 }
 
-// What rows have: values of one attribute.
+// What rows have: values of one attribute, and what each stands for.
 class Values {
  public:
-  void add(std::string_view value) {
-    if (!value.empty()) values_.push_back(value);
+  void add(std::string_view value, std::string_view meaning) {
+    if (!value.empty()) meanings_.emplace(value, meaning);
   }
-  [[nodiscard]] bool has(std::string_view value) const noexcept {
-    return std::ranges::find(values_, value) != values_.end();
+  void add(std::string_view value) { add(value, value); }
+  [[nodiscard]] bool has(std::string_view value) const { return meanings_.contains(value); }
+  // The text that the value stands for; nothing if there is no such value.
+  [[nodiscard]] std::optional<std::string> meaning(std::string_view value) const {
+    const auto found = meanings_.find(value);
+    return found == meanings_.end() ? std::nullopt : std::optional(std::string(found->second));
   }
+  // Takes time in proportion to the values: large files go without.
   [[nodiscard]] std::string hint(std::string_view value) const {
-    const std::string_view near = nearest(value, values_);
+    constexpr std::size_t kMany = 200;
+    if (meanings_.size() > kMany) return {};
+    std::vector<std::string_view> names;
+    names.reserve(meanings_.size());
+    for (const auto& [name, meaning] : meanings_) names.push_back(name);
+    const std::string_view near = nearest(value, names);
     return near.empty() ? "" : "; did you mean " + std::string(near) + "?";
   }
 
  private:
-  std::vector<std::string_view> values_;
+  std::map<std::string_view, std::string_view> meanings_;
 };
 
 class Resolver {
  public:
   explicit Resolver(Drafts& drafts) : drafts_(drafts) {
     for (const auto& draft : drafts.models) {
-      values_["model"].add(draft.row.display_name);
-      values_["provider"].add(draft.row.provider);
+      const Model& row = draft.row;
+      values_["model"].add(row.display_name);
+      values_["provider"].add(row.provider);
+      ids_["model"].add(row.id, row.display_name);
+      if (row.wildcard()) prefixes_.emplace_back(row.display_name);
     }
     for (const auto& draft : drafts.api_keys) {
-      values_["api_key"].add(draft.row.id);
-      names_of_keys_.add(draft.row.display_name);
-      values_["team"].add(draft.row.team_id);
-      values_["member"].add(draft.row.user_id);
+      const ApiKey& row = draft.row;
+      values_["api_key"].add(row.id);
+      ids_["api_key"].add(row.display_name, row.id);
+      values_["team"].add(row.team_id);
+      values_["member"].add(row.user_id);
     }
     for (const auto& draft : drafts.routes) values_["route"].add(draft.row.name);
   }
@@ -95,10 +111,8 @@ class Resolver {
   }
 
   [[nodiscard]] bool covered(std::string_view name) const {
-    return std::ranges::any_of(drafts_.models, [&](const Draft<Model>& draft) {
-      std::string_view prefix = draft.row.display_name;
-      if (!draft.row.wildcard()) return false;
-      prefix.remove_suffix(1);
+    return std::ranges::any_of(prefixes_, [&](std::string_view prefix) {
+      prefix.remove_suffix(1);  // the star
       return name.size() > prefix.size() && name.starts_with(prefix);
     });
   }
@@ -111,34 +125,19 @@ class Resolver {
     if (!condition.children.empty() || known == values_.end()) return;
     for (std::size_t i = 0; i < condition.values.size(); ++i) {
       std::string& value = condition.values[i];
-      if (condition.dimension == "api_key") name_to_id(value);
-      if (condition.dimension == "model") id_to_name(value);
       if (value.empty() || known->second.has(value)) continue;
+      const Values& others = ids_[condition.dimension];
+      if (auto meaning = others.meaning(value)) {
+        value = std::move(*meaning);
+        continue;
+      }
       const bool list = condition.op == Operator::in;
       const std::string field = draft.classic
                                     ? "scope_ref"
                                     : path + ".value" + (list ? "[" + std::to_string(i) + "]" : "");
       const std::string hint =
-          condition.dimension == "api_key" ? names_of_keys_.hint(value) : known->second.hint(value);
+          condition.dimension == "api_key" ? others.hint(value) : known->second.hint(value);
       warn(draft.reader, field, "there is no " + condition.dimension + " " + quoted(value) + hint);
-    }
-  }
-
-  void name_to_id(std::string& value) const {
-    if (values_.at("api_key").has(value)) return;
-    for (const auto& draft : drafts_.api_keys) {
-      if (draft.row.display_name == value) {
-        value = draft.row.id;
-        return;
-      }
-    }
-  }
-  void id_to_name(std::string& value) const {
-    for (const auto& draft : drafts_.models) {
-      if (draft.row.id == value && !draft.row.display_name.empty()) {
-        value = draft.row.display_name;
-        return;
-      }
     }
   }
 
@@ -146,31 +145,36 @@ class Resolver {
   std::map<std::string, Values, std::less<>> values_{{"api_key", {}},  {"team", {}},
                                                      {"member", {}},   {"model", {}},
                                                      {"provider", {}}, {"route", {}}};
-  Values names_of_keys_;
+  // Other ways to name the same: the names of keys, the ids of models.
+  std::map<std::string, Values, std::less<>> ids_;
+  std::vector<std::string_view> prefixes_;  // of wildcard rows, with their star
 };
 
-// Ids stand for themselves; else a provider key is known by its name.
+// Models name a provider key by its id or by its name.
 void resolve_provider_keys(Drafts& drafts) {
+  Values ids;
+  Values names;
+  std::map<std::string_view, std::string_view> providers;
+  for (const auto& draft : drafts.provider_keys) {
+    ids.add(draft.row.id);
+    names.add(draft.row.display_name, draft.row.id);
+    providers.emplace(draft.row.id, draft.row.provider);
+  }
   for (auto& draft : drafts.models) {
     Model& model = draft.row;
-    const char* key = draft.reader.given("provider_key_id") ? "provider_key_id" : "provider_key";
     if (model.provider_key_id.empty()) continue;
     const bool by_id = draft.reader.given("provider_key_id");
-    Values names;
-    const ProviderKey* found = nullptr;
-    for (const auto& other : drafts.provider_keys) {
-      const std::string& name = by_id ? other.row.id : other.row.display_name;
-      names.add(name);
-      if (found == nullptr && name == model.provider_key_id) found = &other.row;
-    }
-    if (found == nullptr) {
-      draft.reader.warn(key, "there is no provider key " + quoted(model.provider_key_id) +
-                                 names.hint(model.provider_key_id) +
-                                 "; requests for this model will fail");
+    const Values& known = by_id ? ids : names;
+    auto id = known.meaning(model.provider_key_id);
+    if (!id) {
+      draft.reader.warn(by_id ? "provider_key_id" : "provider_key",
+                        "there is no provider key " + quoted(model.provider_key_id) +
+                            known.hint(model.provider_key_id) +
+                            "; requests for this model will fail");
       continue;
     }
-    model.provider_key_id = found->id;
-    if (model.provider.empty()) model.provider = found->provider;
+    model.provider_key_id = std::move(*id);
+    if (model.provider.empty()) model.provider = providers[model.provider_key_id];
   }
 }
 

@@ -196,9 +196,13 @@ class Builder : public YAML::EventHandler {
   }
   // A plain text that goes on in the next line is far more often an indentation gone wrong.
   bool check_one_line(const YAML::Mark& mark, const std::string& value) {
-    const std::string_view rest = source().substr(offset(mark));
+    const std::size_t begin = offset(mark);
+    const std::string_view rest = source().substr(begin);
     if (rest.starts_with(value) || rest.starts_with('&')) return false;  // an anchor was told
-    fault(mark, path(), "runs over several lines; is the indentation right? If so, use '|'");
+    const std::size_t line_end = std::min(source().find('\n', begin), source().size());
+    const std::size_t next = source().find_first_not_of(" \t\r\n", line_end);
+    fault_at(std::min(next, begin + rest.size()), path(),
+             "goes on from the line above; is the indentation right? If so, use '|'");
     return true;
   }
 

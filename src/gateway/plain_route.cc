@@ -14,10 +14,15 @@ namespace {
 // What the client sent, without what is about its connection. The forwarding fields are replaced,
 // not extended: the address that was limited is the one that is passed on.
 http::Fields fields_for(const http::RequestHead& head, const std::string& client_address,
-                        const std::string& request_id) {
+                        const std::string& request_id, bool checks_key) {
   http::Fields fields = head.fields;
   http::remove_hop_by_hop(fields);
   for (const char* name : {"Content-Length", "Expect", "Host"}) fields.remove(name);
+  // A key that admits to this gateway is nobody else's business.
+  if (checks_key) {
+    fields.remove("Authorization");
+    fields.remove("x-api-key");
+  }
   fields.set("X-Forwarded-For", client_address);
   fields.set("X-Forwarded-Host", std::string(head.fields.get("host").value_or("")));
   fields.set("X-Forwarded-Proto", "http");
@@ -81,7 +86,8 @@ net::Task<void> Dispatcher::plain_route(Request& request) {
     if (path.empty() || path.front() != '/') path.insert(0, 1, '/');
   }
   forwarding.request.target = path + head.query;
-  forwarding.request.fields = fields_for(head, request.client.address, request.id);
+  forwarding.request.fields =
+      fields_for(head, request.client.address, request.id, route.auth == config::Auth::api_key);
   forwarding.request.body = std::move(*body);
   const config::Upstream& upstream = gateway_.bootstrap().upstream;
   forwarding.limits.head_timeout = upstream.timeout;

@@ -7,8 +7,10 @@
 namespace stint::http {
 namespace {
 
-constexpr std::size_t kMaxOverhead = 16 * 1024;
+constexpr std::size_t kMaxOverhead = std::size_t{16} * 1024;
 constexpr unsigned kMaxDigits = 15;  // below 2^60: no overflow
+
+bool is_name(char c) noexcept { return is_token(std::string_view(&c, 1)); }
 
 bool is_text(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
@@ -43,8 +45,10 @@ ChunkReader::State ChunkReader::step(char c) noexcept {
       return c == '\n' ? State::size : State::malformed;
     case State::trailer_start:
       if (c == '\r') return State::end_lf;
-      return is_text(c) && c != ' ' && c != '\t' && ++overhead_ <= kMaxOverhead ? State::trailer
-                                                                                : State::malformed;
+      return is_name(c) && ++overhead_ <= kMaxOverhead ? State::trailer_name : State::malformed;
+    case State::trailer_name:
+      if (c == ':') return State::trailer;
+      return is_name(c) && ++overhead_ <= kMaxOverhead ? State::trailer_name : State::malformed;
     case State::trailer:
       if (c == '\r') return State::trailer_lf;
       return is_text(c) && ++overhead_ <= kMaxOverhead ? State::trailer : State::malformed;

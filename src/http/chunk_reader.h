@@ -28,6 +28,7 @@ class ChunkReader {
     data_cr,
     data_lf,
     trailer_start,
+    trailer_name,
     trailer,
     trailer_lf,
     end_lf,

@@ -105,6 +105,13 @@ TEST(ChunkReaderTest, WhatSurroundsTheDataIsBounded) {
   EXPECT_FALSE(read(many + "\r\n", 1000).has_value());
 }
 
+TEST(ChunkReaderTest, ATrailerLineIsANameAndAColon) {
+  EXPECT_TRUE(read("0\r\nname: value\r\nother:\r\n\r\n", 1000).has_value());
+  for (const char* line : {"nothing", "two words: x", ": x", "name : x", "na\tme: x"}) {
+    EXPECT_FALSE(read("0\r\n" + std::string(line) + "\r\n\r\n", 1000).has_value()) << line;
+  }
+}
+
 TEST(ChunkReaderTest, AfterAFaultItStaysMalformed) {
   ChunkReader reader;
   std::string_view data;

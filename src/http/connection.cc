@@ -1,8 +1,6 @@
 #include "http/connection.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <chrono>
 #include <exception>
 #include <tuple>
@@ -14,28 +12,15 @@ namespace stint::http {
 namespace {
 
 using net::NetErrc;
-using net::NetError;
 using net::NetResult;
 using net::Task;
 
-// A body that the handler did not want is read over if no longer than this, else the connection
-// ends: cheaper for both sides than the rest of a long upload.
-constexpr std::uint64_t kSkippedBody = 64 * 1024;
 // How long a client may take to read the last answer of a connection, and how much it may still
 // send before it does.
 constexpr Duration kLinger = std::chrono::seconds{2};
-constexpr std::size_t kLingerBytes = 32 * 1024 * 1024;
-// How often to look for the end behind pipelined bytes that have no room.
-constexpr Duration kLookAgain = std::chrono::milliseconds{200};
+constexpr std::size_t kLingerBytes = std::size_t{32} * 1024 * 1024;
 // Pieces in which a body of known length is read, at first.
-constexpr std::size_t kFirstPiece = 16 * 1024;
-
-std::unexpected<NetError> error(NetErrc code, std::string_view text) {
-  NetError result;
-  result.code = code;
-  result.text = text;
-  return std::unexpected(std::move(result));
-}
+constexpr std::size_t kFirstPiece = std::size_t{16} * 1024;
 
 Refusal make_refusal(int status, std::string_view code, std::string_view message) {
   Refusal refusal;
@@ -212,7 +197,7 @@ Task<void> Connection::handle() {
 }
 
 Task<NetResult<std::string>> Connection::read_body() {
-  if (body_asked_for_ || started()) co_return error(NetErrc::failed, "read_body: too late");
+  if (body_asked_for_ || started()) co_return net::failure(NetErrc::failed, "read_body: too late");
   body_asked_for_ = true;
   if (body_done_) co_return std::string();
   stream_.stop_watching();
@@ -247,7 +232,7 @@ Task<NetResult<std::string>> Connection::read_chunks(Duration deadline) {
         const Refusal refusal =
             make_refusal(413, "body_too_large", "the body is longer than the limit");
         co_await refuse(refusal);
-        co_return error(NetErrc::failed, refusal.message);
+        co_return net::failure(NetErrc::failed, std::string(refusal.message));
       }
       body.append(data);
       result = chunks_.next(rest, data);
@@ -257,7 +242,7 @@ Task<NetResult<std::string>> Connection::read_chunks(Duration deadline) {
     if (result == ChunkReader::Result::malformed) {
       const Refusal refusal = make_refusal(400, "bad_request", "malformed chunk");
       co_await refuse(refusal);
-      co_return error(NetErrc::failed, refusal.message);
+      co_return net::failure(NetErrc::failed, std::string(refusal.message));
     }
     const auto read = co_await read_more(kFirstPiece, deadline);
     if (!read) co_return std::unexpected(read.error());
@@ -299,187 +284,6 @@ Task<bool> Connection::skip_body() {
     body_left_ -= skipped;
   }
   co_return true;
-}
-
-bool Connection::without_body(int status) const noexcept {
-  return request_.head.method == "HEAD" || status == 204 || status == 304;
-}
-
-bool Connection::can_keep_alive() const noexcept {
-  if (!request_.head.keep_alive || server_.draining) return false;
-  if (body_done_) return true;
-  // A client that was not told to continue may send the body or not: nobody can know.
-  return !request_.framing.chunked && !request_.expects_continue && !body_asked_for_ &&
-         body_left_ <= kSkippedBody;
-}
-
-void Connection::compose(const ResponseHead& head, std::optional<std::uint64_t> content_length,
-                         bool whole) {
-  AnswerFraming framing;
-  const bool bodyless = without_body(head.status);
-  keep_alive_ = can_keep_alive();
-  coding_ = Coding::none;
-  if (head.status == 204 || (head.status == 304 && whole)) {
-    // No length: none may be sent with 204, and with 304 it would be that of another answer.
-  } else if (content_length) {
-    framing.length = content_length;
-    if (!bodyless) {
-      coding_ = Coding::length;
-      answer_left_ = *content_length;
-    }
-  } else if (!bodyless && request_.head.minor_version > 0) {
-    framing.chunked = true;
-    coding_ = Coding::chunked;
-  } else if (!bodyless) {
-    coding_ = Coding::until_close;
-    keep_alive_ = false;
-  }
-  if (!keep_alive_) {
-    framing.connection = "close";
-  } else if (request_.head.minor_version == 0) {
-    framing.connection = "keep-alive";
-  }
-  text_.clear();
-  append_head(text_, head, framing, server_.date());
-}
-
-std::optional<NetError> Connection::refuse_to_answer() const {
-  NetError result;
-  if (client_gone_) {
-    result.code = NetErrc::reset;
-    result.text = "the client has gone";
-    return result;
-  }
-  if (started()) {
-    result.text = "the request has been answered";
-    return result;
-  }
-  return std::nullopt;
-}
-
-Task<NetResult<void>> Connection::respond(ResponseHead head, std::string body) {
-  std::optional<NetError> refused = refuse_to_answer();
-  if (refused) co_return std::unexpected(std::move(*refused));
-  answer_ = Answer::finished;
-  compose(head, body.size(), /*whole=*/true);
-  if (coding_ == Coding::none) body.clear();
-  co_return co_await send(text_, body, std::string_view());
-}
-
-Task<NetResult<void>> Connection::start(ResponseHead head,
-                                        std::optional<std::uint64_t> content_length) {
-  std::optional<NetError> refused = refuse_to_answer();
-  if (refused) co_return std::unexpected(std::move(*refused));
-  answer_ = Answer::streaming;
-  compose(head, content_length, /*whole=*/false);
-  co_return co_await send(text_, std::string_view(), std::string_view());
-}
-
-Task<NetResult<void>> Connection::write(std::string_view bytes) {
-  if (client_gone_) co_return error(NetErrc::reset, "the client has gone");
-  if (answer_ != Answer::streaming) co_return error(NetErrc::failed, "write: no answer under way");
-  if (bytes.empty() || coding_ == Coding::none) co_return NetResult<void>();
-  if (coding_ == Coding::chunked) {
-    std::array<char, 16> digits;
-    const auto written =
-        std::to_chars(digits.data(), digits.data() + digits.size(), bytes.size(), 16);
-    text_.assign(digits.data(), written.ptr).append("\r\n");
-    co_return co_await send(text_, bytes, "\r\n");
-  }
-  if (coding_ == Coding::length) {
-    if (bytes.size() > answer_left_) {
-      abort();
-      co_return error(NetErrc::failed, "write: more than the announced length");
-    }
-    answer_left_ -= bytes.size();
-  }
-  co_return co_await send(bytes, std::string_view(), std::string_view());
-}
-
-Task<NetResult<void>> Connection::finish() {
-  if (client_gone_) co_return error(NetErrc::reset, "the client has gone");
-  if (answer_ != Answer::streaming) co_return error(NetErrc::failed, "finish: no answer under way");
-  if (coding_ == Coding::length && answer_left_ > 0) {
-    abort();
-    co_return error(NetErrc::failed, "finish: less than the announced length");
-  }
-  answer_ = Answer::finished;
-  if (coding_ != Coding::chunked) co_return NetResult<void>();
-  co_return co_await send("0\r\n\r\n", std::string_view(), std::string_view());
-}
-
-Task<NetResult<void>> Connection::send(std::string_view first, std::string_view second,
-                                       std::string_view third) {
-  auto sent = co_await stream_.write(first, second, third, server_.limits.write_timeout);
-  if (!sent) {
-    answer_ = Answer::broken;
-    stream_.abort();
-    client_has_gone();
-  }
-  co_return std::move(sent);
-}
-
-void Connection::abort() noexcept {
-  answer_ = Answer::broken;
-  gone_ = nullptr;
-  stream_.abort();
-}
-
-void Connection::watch_client(std::move_only_function<void()> gone) {
-  gone_ = std::move(gone);
-  if (client_gone_ || !stream_.open()) {
-    client_has_gone();
-    return;
-  }
-  arm_watch();
-}
-
-void Connection::arm_watch() {
-  stream_.watch([this](bool ended) {
-    if (ended) {
-      client_has_gone();
-    } else {
-      look_at_client();
-    }
-  });
-}
-
-// The client sent something while the handler waits: a pipelined request, or a body that nobody
-// has asked for yet. It is taken, within the limits of a head, to see what comes behind it.
-void Connection::look_at_client() {
-  const std::span<char> room = input_.room(input_cap_);
-  if (!room.empty()) {
-    const std::optional<NetResult<std::size_t>> read = stream_.read_waiting(room);
-    if (read && !read->has_value()) {
-      client_has_gone();
-      return;
-    }
-    if (read) input_.add(**read);
-    arm_watch();
-    return;
-  }
-  if (stream_.peer_ended()) {
-    client_has_gone();
-    return;
-  }
-  if (!look_again_) {
-    look_again_ =
-        std::make_unique<net::Deadline>(server_.loop.deadlines(), [this] { look_at_client(); });
-  }
-  look_again_->arm(server_.loop.now() + kLookAgain);
-}
-
-void Connection::client_has_gone() noexcept {
-  client_gone_ = true;
-  auto gone = std::exchange(gone_, nullptr);
-  unwatch_client();
-  if (gone) gone();
-}
-
-void Connection::unwatch_client() noexcept {
-  gone_ = nullptr;
-  stream_.stop_watching();
-  if (look_again_) look_again_->disarm();
 }
 
 void Connection::close_idle(bool also_new) noexcept {

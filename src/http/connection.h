@@ -98,7 +98,7 @@ class Connection final : public Exchange {
   net::Task<net::NetResult<void>> send(std::string_view first, std::string_view second,
                                        std::string_view third);
   // Writes `text_`: the head of the answer.
-  void compose(const ResponseHead& head, std::optional<std::uint64_t> content_length, bool whole);
+  void compose(ResponseHead head, std::optional<std::uint64_t> content_length, bool whole);
   [[nodiscard]] bool can_keep_alive() const noexcept;
   [[nodiscard]] bool without_body(int status) const noexcept;
   [[nodiscard]] std::optional<net::NetError> refuse_to_answer() const;

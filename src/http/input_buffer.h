@@ -43,7 +43,7 @@ class InputBuffer {
   void add(std::size_t count) noexcept { end_ += count; }
 
  private:
-  static constexpr std::size_t kFirst = 4 * 1024;
+  static constexpr std::size_t kFirst = std::size_t{4} * 1024;
 
   std::unique_ptr<char[]> bytes_;
   std::size_t capacity_ = 0;

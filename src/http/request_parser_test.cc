@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/server.h"
 
@@ -144,6 +146,69 @@ TEST(HeadScannerTest, LimitsHoldToTheByte) {
   EXPECT_EQ(status, 0);
   scan("GET\r\na:\r\nb:\r\nc:\r\nd:\r\n\r\n", limits, status);
   EXPECT_EQ(status, 431);
+}
+
+// Whatever comes: the pieces it comes in change nothing, and what is accepted is unambiguous.
+TEST(HeadScannerTest, RandomBytesInRandomPieces) {
+  constexpr unsigned kSeed = 5;
+  std::mt19937 random(kSeed);
+  const std::vector<std::string> parts = {"GET",
+                                          " ",
+                                          "/",
+                                          "/a%41",
+                                          "HTTP/1.1",
+                                          "HTTP/1.0",
+                                          "\r\n",
+                                          "\r\n",
+                                          "\r",
+                                          "\n",
+                                          "Host",
+                                          ": ",
+                                          ":",
+                                          "a",
+                                          "Content-Length",
+                                          "5",
+                                          ",",
+                                          "Transfer-Encoding",
+                                          "chunked",
+                                          "\t",
+                                          "X",
+                                          "\x80",
+                                          "GET / HTTP/1.1\r\n",
+                                          "Host: a\r\n",
+                                          "Content-Length: 3\r\n",
+                                          "Connection: close\r\n",
+                                          "Transfer-Encoding: chunked\r\n",
+                                          std::string(1, '\0'),
+                                          "Expect: 100-continue\r\n"};
+  ServerLimits limits;
+  limits.request_line_bytes = 30;
+  limits.header_bytes = 120;
+  limits.header_count = 5;
+  int accepted = 0;
+  for (int i = 0; i < 50'000; ++i) {
+    std::string bytes = random() % 2 == 0 ? "GET / HTTP/1.1\r\nHost: a\r\n" : "";
+    for (unsigned k = random() % 8; k > 0; --k) bytes += parts[random() % parts.size()];
+    bytes += "\r\n\r\n";
+    int by_one = 0;
+    int at_once = 0;
+    const auto pieces = scan(bytes, limits, by_one);
+    HeadScanner scanner;
+    const auto whole = scanner.scan(bytes, limits);
+    if (!whole) at_once = whole.error().status;
+    ASSERT_EQ(by_one, at_once) << bytes << ", seed " << kSeed;
+    if (!whole) continue;
+    ASSERT_EQ(pieces, *whole) << bytes << ", seed " << kSeed;
+    const auto parsed = parse_head(std::string_view(bytes).substr(0, whole->value()), limits);
+    if (!parsed) continue;
+    ++accepted;
+    const Fields& fields = parsed->head.fields;
+    ASSERT_LE(fields.count("Content-Length") + fields.count("Transfer-Encoding"), 1U) << bytes;
+    ASSERT_EQ(fields.count("Transfer-Encoding"), parsed->framing.chunked ? 1U : 0U) << bytes;
+    ASSERT_FALSE(parsed->framing.chunked && parsed->head.minor_version == 0) << bytes;
+    ASSERT_TRUE(parsed->head.path.starts_with('/')) << bytes;
+  }
+  EXPECT_GT(accepted, 1000);
 }
 
 TEST(HeadScannerTest, LinesEndWithBothBytes) {

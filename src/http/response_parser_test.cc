@@ -16,7 +16,7 @@ namespace {
 
 using Event = ResponseParser::Event;
 
-constexpr std::size_t kBound = 64 * 1024;
+constexpr std::size_t kBound = std::size_t{64} * 1024;
 
 // All that a parser says about some bytes.
 struct Parsed {

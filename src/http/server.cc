@@ -9,13 +9,6 @@
 #include "net/deadline.h"
 
 namespace stint::http {
-namespace {
-
-// How long a client that connected before `drain` may take to send its first request.
-constexpr Duration kFirstRequest = std::chrono::seconds{1};
-
-}  // namespace
-
 struct Server::Impl {
   Impl(net::EventLoop& loop, net::Listener listener_in, ServerLimits limits, Handler handler,
        const Server& server)
@@ -66,7 +59,7 @@ void Server::drain() noexcept {
   }
   impl_->listener.close();
   impl_->close_idle(/*also_new=*/false);
-  impl_->drain_over.arm(impl_->context.loop.now() + kFirstRequest);
+  impl_->drain_over.arm(impl_->context.loop.now() + impl_->context.limits.drain_grace);
 }
 
 net::Task<void> Server::stop() {

@@ -19,14 +19,16 @@
 namespace stint::http {
 
 struct ServerLimits {
-  std::size_t request_line_bytes = 8 * 1024;           // longer: 414
-  std::size_t header_bytes = 32 * 1024;                // all lines together; more: 431
-  std::size_t header_count = 100;                      // more: 431
-  std::size_t body_bytes = 10 * 1024 * 1024;           // more: 413
-  Duration header_timeout = std::chrono::seconds{10};  // from the first byte to the last; 408
-  Duration body_timeout = std::chrono::seconds{60};    // for the whole body; 408
-  Duration idle_timeout = std::chrono::seconds{60};    // between requests; closed silently
-  Duration write_timeout = std::chrono::seconds{30};   // without the client taking a byte
+  std::size_t request_line_bytes = std::size_t{8} * 1024;  // longer: 414
+  std::size_t header_bytes = std::size_t{32} * 1024;       // all lines together; more: 431
+  std::size_t header_count = 100;                          // more: 431
+  std::size_t body_bytes = std::size_t{10} * 1024 * 1024;  // more: 413
+  Duration header_timeout = std::chrono::seconds{10};      // from the first byte to the last; 408
+  Duration body_timeout = std::chrono::seconds{60};        // for the whole body; 408
+  Duration idle_timeout = std::chrono::seconds{60};        // between requests; closed silently
+  Duration write_timeout = std::chrono::seconds{30};       // without the client taking a byte
+  // For the first request of a connection that is new when the server drains.
+  Duration drain_grace = std::chrono::seconds{1};
 };
 
 // One request and its answer. Lives as long as its handler runs.
@@ -43,8 +45,9 @@ class Exchange {
   // or the client is gone: the handler returns. To be called at most once.
   [[nodiscard]] virtual net::Task<net::NetResult<std::string>> read_body() = 0;
 
-  // A whole answer. Content-Length and Connection are the server's to write; the body of HEAD,
-  // 204 and 304 is dropped.
+  // A whole answer. Content-Length, Transfer-Encoding and Connection are the server's to write,
+  // and Date if there is none; the body of HEAD, 204 and 304 is dropped. A field that would break
+  // the message (a line end in its value) is left out.
   [[nodiscard]] virtual net::Task<net::NetResult<void>> respond(ResponseHead head,
                                                                 std::string body) = 0;
 
@@ -59,14 +62,16 @@ class Exchange {
   [[nodiscard]] virtual bool started() const noexcept = 0;
 
   // While the handler waits for something else: calls `gone` once if the client closes its
-  // connection. Off with unwatch, and by itself before the exchange ends.
+  // connection (or its sending side: nobody can tell the difference), or the server stops; at once
+  // if it has. Off with unwatch, and by itself before the exchange ends. What the client sends
+  // meanwhile is kept for later.
   virtual void watch_client(std::move_only_function<void()> gone) = 0;
   virtual void unwatch_client() noexcept = 0;
   [[nodiscard]] virtual bool client_gone() const noexcept = 0;
 };
 
 // Answers requests. An exception that leaves it gives 500 if nothing was sent, else an abort.
-// A handler that returns without an answer gives 500.
+// A handler that returns without an answer gives 500, one in the middle of an answer aborts it.
 using Handler = std::function<net::Task<void>(Exchange&)>;
 
 // Refuses with 400 and closes on ambiguous framing (RFC 9112, section 6.3 and 11.2): both
@@ -82,7 +87,8 @@ class Server {
   // Accepts until `drain` or `stop`. To be started as a task of the caller's; the server may be
   // destroyed before the task has heard of the end.
   [[nodiscard]] net::Task<void> serve();
-  // No new connections; answers carry Connection: close; idle connections are closed.
+  // No new connections; answers carry Connection: close; idle connections are closed, new ones
+  // after the grace. Nobody whose connection was taken or whose request has arrived is dropped.
   void drain() noexcept;
   // Ends what still runs as if its client had gone; completes when all handlers have returned.
   [[nodiscard]] net::Task<void> stop();

@@ -221,7 +221,9 @@ TEST(DrainTest, WhoHasConnectedBeforeIsStillAnswered) {
 }
 
 TEST(DrainTest, ANewConnectionThatSendsNothingIsClosedSoon) {
-  TestServer server(echo_request);
+  ServerLimits limits;
+  limits.drain_grace = milliseconds{30};
+  TestServer server(echo_request, limits);
   RawClient client(server.port());
   while (server.connections() == 0) {
   }

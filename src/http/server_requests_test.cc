@@ -321,6 +321,18 @@ TEST(AnswersTest, AnExceptionOrNoAnswerIs500) {
   EXPECT_TRUE(server.refused().empty());
 }
 
+TEST(AnswersTest, AStatusThatIsNoFinalOneIs500) {
+  TestServer server([](Exchange& exchange) -> Task<> {
+    ResponseHead head;
+    head.status = exchange.head().path == "/100" ? 100 : 0;
+    co_await exchange.respond(std::move(head), "body");
+  });
+  RawClient client(server.port());
+  client.send(get("/100") + get("/0"));
+  EXPECT_EQ(read_answer(client).status, 500);
+  EXPECT_EQ(read_answer(client).status, 500);
+}
+
 TEST(AnswersTest, CallsOutOfOrderAreErrors) {
   TestServer server([](Exchange& exchange) -> Task<> {
     const auto early_write = co_await exchange.write("x");

@@ -218,7 +218,7 @@ TEST(Sse, NeighbouringOversizedEventsAreToldApart) {
 
 TEST(Sse, AnEventOfMegabytesIsPassedOnWithoutBeingKept) {
   SseSplitter splitter(100);
-  const std::string piece(16 * 1024, 'x');
+  const std::string piece(std::size_t{16} * 1024, 'x');
   std::uint64_t passed = 0;
   for (int i = 0; i < 320; ++i) {
     std::string_view rest = piece;

@@ -56,7 +56,7 @@ TEST_F(UpstreamCancelTest, WhileConnecting) {
 
 TEST_F(UpstreamCancelTest, WhileTheRequestIsSent) {
   server.play({Step::bytes(), cancel_now()});
-  expect_cancelled(fetch("POST", std::string(32 * 1024 * 1024, 'x')));
+  expect_cancelled(fetch("POST", std::string(std::size_t{32} * 1024 * 1024, 'x')));
 }
 
 TEST_F(UpstreamCancelTest, WhileTheHeadIsAwaited) {

@@ -174,9 +174,9 @@ TEST_F(UpstreamFailure, NoTlsSetUp) {
 // ---- Long requests ----
 
 class UpstreamLongRequest : public UpstreamFixture {
- protected:
+ public:
   // More than the kernels' buffers take.
-  std::string long_body = std::string(32 * 1024 * 1024, 'x');
+  std::string long_body = std::string(std::size_t{32} * 1024 * 1024, 'x');
 };
 
 TEST_F(UpstreamLongRequest, ARefusalEndsTheSending) {

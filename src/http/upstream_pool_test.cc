@@ -142,7 +142,7 @@ TEST_F(UpstreamReuse, NoneIsKeptIfNoneMayBe) {
 // ---- The pool by itself ----
 
 class UpstreamPoolTest : public testing::Test {
- protected:
+ public:
   // A connection in the pool; its other end is kept.
   void keep(const std::string& origin) {
     net::StreamPair pair = net::make_pair(loop);

@@ -101,7 +101,7 @@ TEST_F(Upstream, OneByteAtATime) {
 
 TEST_F(Upstream, LongBodiesBothWays) {
   std::string body;
-  while (body.size() < 1024 * 1024) body += std::to_string(body.size()) + ",";
+  while (body.size() < std::size_t{1024} * 1024) body += std::to_string(body.size()) + ",";
   server.play(
       {Step::request(), Step::send(ok(body)), Step::request(),
        Step::send(chunked({body.substr(0, 3), body.substr(3, 500'000), body.substr(500'003)}))});

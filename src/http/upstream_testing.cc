@@ -120,7 +120,7 @@ net::Task<void> ScriptedServer::wait() { co_await loop_.wait_for(kPatience); }
 
 net::Task<void> ScriptedServer::converse(net::Stream stream, Script script) {
   std::string received;
-  std::vector<char> buffer(64 * 1024);
+  std::vector<char> buffer(std::size_t{64} * 1024);
   for (const Step& step : script) {
     switch (step.kind) {
       case Step::Kind::request:

@@ -96,7 +96,7 @@ struct Fetched {
 };
 
 class UpstreamFixture : public testing::Test {
- protected:
+ public:
   UpstreamFixture();
   ~UpstreamFixture() override;
 

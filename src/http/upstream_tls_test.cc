@@ -1,10 +1,11 @@
 // Upstreams over TLS.
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
-#include <signal.h>
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,9 +35,9 @@ void write(SSL* session, std::string_view text) {
 }
 
 class UpstreamTls : public UpstreamFixture {
- protected:
+ public:
   // The server here is OpenSSL's plain one, which writes with write(2).
-  UpstreamTls() { ::signal(SIGPIPE, SIG_IGN); }
+  UpstreamTls() { std::signal(SIGPIPE, SIG_IGN); }
 
   Fetched fetch_from(const net::TestTlsServer& tls_server, const std::string& host = "localhost") {
     if (!client) {

@@ -25,13 +25,6 @@ using Timer = boost::asio::basic_waitable_timer<
     std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>, Executor>;
 using Endpoints = std::vector<Tcp::endpoint>;
 
-NetError make_error(NetErrc code, std::string text) {
-  NetError error;
-  error.code = code;
-  error.text = std::move(text);
-  return error;
-}
-
 // A look-up that may outlive who asked for it: the system's resolver cannot be interrupted.
 struct LookUp {
   explicit LookUp(Executor executor) : resolver(executor), ended(executor) {}
@@ -69,11 +62,10 @@ Task<NetResult<Endpoints>> resolve(EventLoop& loop, std::string host, std::uint1
   const auto [error] = co_await look_up->ended.async_wait(kToken);
   if (look_up->done) {
     if (!look_up->error && !look_up->found.empty()) co_return std::move(look_up->found);
-    co_return std::unexpected(
-        make_error(NetErrc::unreachable, "resolve " + host + ": " + look_up->error.message()));
+    co_return failure(NetErrc::unreachable, "resolve " + host + ": " + look_up->error.message());
   }
   const NetErrc code = error ? NetErrc::cancelled : NetErrc::timed_out;
-  co_return std::unexpected(make_error(code, "resolve " + host + ": " + to_string(code)));
+  co_return failure(code, "resolve " + host + ": " + to_string(code));
 }
 
 // A non-blocking socket that is connecting.
@@ -104,14 +96,14 @@ Task<NetResult<Stream>> connect(EventLoop& loop, ConnectTo to, Duration timeout)
   const auto endpoints = co_await resolve(loop, to.host, to.port, timeout);
   if (!endpoints) co_return std::unexpected(endpoints.error());
 
-  NetError last = make_error(NetErrc::unreachable, "no address");
+  NetError last{NetErrc::unreachable, "no address"};
   std::unique_ptr<Stream::Impl> stream;
   for (std::size_t i = 0; i < endpoints->size() && !stream; ++i) {
     // An address that swallows packets leaves the others their share of the time.
     const Duration left = deadline - loop.now();
     const auto attempts = static_cast<Duration::rep>(endpoints->size() - i);
     if (left <= Duration::zero()) {
-      last = make_error(NetErrc::timed_out, "connect to " + to.host + ": timed out");
+      last = NetError{NetErrc::timed_out, "connect to " + to.host + ": timed out"};
       break;
     }
     NetResult<std::unique_ptr<Stream::Impl>> begun = begin(loop, (*endpoints)[i]);

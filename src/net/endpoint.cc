@@ -16,12 +16,10 @@ namespace stint::net {
 namespace {
 
 std::unexpected<NetError> bad_endpoint(const std::string& text, const char* why) {
-  NetError error;
-  error.text = "\"" + text + "\": " + why;
-  return std::unexpected(std::move(error));
+  return failure(NetErrc::failed, "\"" + text + "\": " + why);
 }
 
-// Addresses to bind to, most wanted first.
+// The address to bind to: blocks, which at start does no harm.
 NetResult<SocketAddress> resolve(const Endpoint& endpoint, int family) {
   addrinfo hints{};
   hints.ai_family = family;
@@ -30,12 +28,9 @@ NetResult<SocketAddress> resolve(const Endpoint& endpoint, int family) {
   addrinfo* found = nullptr;
   const std::string port = std::to_string(endpoint.port);
   const char* host = endpoint.host.empty() ? nullptr : endpoint.host.c_str();
-  const int failure = ::getaddrinfo(host, port.c_str(), &hints, &found);
-  if (failure != 0) {
-    NetError error;
-    error.code = NetErrc::unreachable;
-    error.text = to_string(endpoint) + ": " + ::gai_strerror(failure);
-    return std::unexpected(std::move(error));
+  const int failed = ::getaddrinfo(host, port.c_str(), &hints, &found);
+  if (failed != 0) {
+    return failure(NetErrc::unreachable, to_string(endpoint) + ": " + ::gai_strerror(failed));
   }
   SocketAddress address;
   address.size = found->ai_addrlen;

@@ -59,8 +59,9 @@ EventLoop::~EventLoop() = default;
 Executor EventLoop::executor() noexcept { return impl_->context.get_executor(); }
 
 void EventLoop::run() {
-  impl_->context.restart();
   impl_->context.run();
+  // For the next `run`. Not before: a `stop` that came first must end this one.
+  impl_->context.restart();
 }
 
 void EventLoop::stop() noexcept { impl_->context.stop(); }

@@ -27,6 +27,7 @@ class EventLoop {
   // Runs on the calling thread until `stop`, or until nothing is left to do. An open stream may
   // keep it running until the last time-out it was used with.
   void run();
+  // Ends `run`, or the next one if it is not running.
   void stop() noexcept;
   void post(std::move_only_function<void()> work);
 

@@ -34,6 +34,17 @@ TEST(EventLoopTest, RunReturnsWhenNothingIsLeft) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST(EventLoopTest, AStopThatComesFirstIsNotLost) {
+  EventLoop loop;
+  int calls = 0;
+  loop.post([&] { ++calls; });
+  loop.stop();
+  loop.run();
+  EXPECT_EQ(calls, 0);
+  loop.run();
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(EventLoopTest, PostsFromManyThreadsAllRunOnTheLoopsThread) {
   LoopThread thread;
   const std::thread::id home = thread.call([] { return std::this_thread::get_id(); });

@@ -114,10 +114,7 @@ Task<NetResult<Stream>> Listener::accept() {
       co_return std::unexpected(error_from_errno(accepted.error(), "accept"));
     }
   }
-  NetError error;
-  error.code = NetErrc::cancelled;
-  error.text = "the listener was closed";
-  co_return std::unexpected(std::move(error));
+  co_return failure(NetErrc::cancelled, "the listener was closed");
 }
 
 std::optional<Stream> Listener::accept_waiting() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <expected>
 #include <string>
+#include <utility>
 
 namespace stint::net {
 
@@ -28,5 +29,10 @@ template <class T>
 using NetResult = std::expected<T, NetError>;
 
 [[nodiscard]] const char* to_string(NetErrc code) noexcept;
+
+// An error as the result of a function: `return failure(NetErrc::closed, "...")`.
+[[nodiscard]] inline std::unexpected<NetError> failure(NetErrc code, std::string text) {
+  return std::unexpected(NetError{code, std::move(text)});
+}
 
 }  // namespace stint::net

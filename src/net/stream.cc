@@ -1,12 +1,10 @@
 #include "net/stream.h"
 
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <cerrno>
 #include <cstring>
@@ -21,14 +19,7 @@ namespace {
 // After so many reads in a row that found bytes waiting, others have their turn.
 constexpr unsigned kReadsAtOnce = 16;
 // Parts of a TLS write that together are at most so long go into one record.
-constexpr std::size_t kOneRecord = 16 * 1024;
-
-NetError make_error(NetErrc code) {
-  NetError error;
-  error.code = code;
-  error.text = to_string(code);
-  return error;
-}
+constexpr std::size_t kOneRecord = std::size_t{16} * 1024;
 
 }  // namespace
 
@@ -234,59 +225,6 @@ Task<NetResult<void>> Stream::Impl::write(Parts parts, Duration timeout) {
   co_return NetResult<void>();
 }
 
-Task<bool> Stream::Impl::watch_for_end() {
-  watching_ = true;
-  bool ended = false;
-  while (watching_ && !closed_) {
-    const Attempt attempt = try_peek();
-    if (attempt.kind == Attempt::Kind::done) break;
-    ended = attempt.kind == Attempt::Kind::failed;
-    if (ended) break;
-    reading_.timed_out = false;
-    const auto over = co_await wait(attempt.kind, reading_);
-    if (over) break;
-  }
-  watching_ = false;
-  co_return ended;
-}
-
-void Stream::Impl::watch(std::move_only_function<void(bool ended)> done) {
-  stop_watching();
-  if (closed_) return;
-  watch_ = std::make_shared<Watch>(this, std::move(done));
-  arm_watch();
-}
-
-void Stream::Impl::arm_watch() {
-  auto looked = [watch = watch_](const boost::system::error_code&) {
-    Impl* const stream = watch->stream;
-    if (stream == nullptr || stream->closed_) return;
-    const Attempt attempt = stream->try_peek();
-    if (attempt.kind == Attempt::Kind::want_read || attempt.kind == Attempt::Kind::want_write) {
-      stream->arm_watch();
-      return;
-    }
-    watch->stream = nullptr;
-    stream->watch_.reset();
-    watch->done(attempt.kind == Attempt::Kind::failed);
-  };
-  socket_.async_wait(Socket::wait_read,
-                     boost::asio::bind_cancellation_slot(end_watch_.slot(), std::move(looked)));
-}
-
-void Stream::Impl::stop_watching() noexcept {
-  if (watching_) {
-    watching_ = false;
-    boost::system::error_code ignored;
-    socket_.cancel(ignored);
-  }
-  if (watch_) {
-    watch_->stream = nullptr;
-    watch_.reset();
-    end_watch_.emit(boost::asio::cancellation_type::terminal);
-  }
-}
-
 std::optional<NetResult<std::size_t>> Stream::Impl::read_waiting(std::span<char> into) {
   if (closed_) return std::unexpected(make_error(NetErrc::cancelled));
   Attempt attempt = try_read(into);
@@ -294,22 +232,6 @@ std::optional<NetResult<std::size_t>> Stream::Impl::read_waiting(std::span<char>
   if (attempt.kind != Attempt::Kind::done) return std::nullopt;
   drained_ = attempt.bytes < into.size();
   return attempt.bytes;
-}
-
-bool Stream::Impl::readable() const noexcept {
-  if (closed_ || (tls_ && tls_->pending())) return true;
-  return polled(POLLIN) != 0;
-}
-
-bool Stream::Impl::peer_ended() const noexcept {
-  return closed_ || (polled(POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
-int Stream::Impl::polled(short events) const noexcept {
-  pollfd asked{};
-  asked.fd = const_cast<Socket&>(socket_).native_handle();
-  asked.events = events;
-  return ::poll(&asked, 1, 0) > 0 ? asked.revents : 0;
 }
 
 void Stream::Impl::close() noexcept {

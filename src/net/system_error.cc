@@ -35,6 +35,13 @@ NetErrc code_of(int error) noexcept {
 
 }  // namespace
 
+NetError make_error(NetErrc code) {
+  NetError error;
+  error.code = code;
+  error.text = to_string(code);
+  return error;
+}
+
 NetError error_from_errno(int error, std::string_view what) {
   NetError result;
   result.code = code_of(error);

@@ -59,14 +59,14 @@ void TaskGroup::start(Task<void> task) {
     group->tasks.erase(position);
     if (group->tasks.empty()) group->emptied.cancel();
     if (!exception) return;
-    std::string what = "unknown exception";
+    std::string what;
     try {
       std::rethrow_exception(exception);
     } catch (const std::exception& error) {
       if (is_cancellation(error)) return;  // it was cancelled before it began
       what = error.what();
     } catch (...) {
-      // `what` says all there is to say.
+      what = "unknown exception";
     }
     if (!on_exception) std::rethrow_exception(exception);
     on_exception(what);

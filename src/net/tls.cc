@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdint>
 #include <utility>
 
 #include "net/system_error.h"
@@ -18,9 +17,7 @@ namespace {
 
 // OpenSSL's own socket BIO writes with write(2), which raises SIGPIPE when the peer is gone; a
 // library must neither die of that nor change how the process handles signals.
-int socket_of(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
-}
+int socket_of(BIO* bio) { return *static_cast<const int*>(BIO_get_data(bio)); }
 
 int bio_write(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
@@ -66,10 +63,7 @@ std::string last_tls_error() {
 }
 
 std::unexpected<NetError> tls_error(const std::string& what) {
-  NetError error;
-  error.code = NetErrc::tls;
-  error.text = what + ": " + last_tls_error();
-  return std::unexpected(std::move(error));
+  return failure(NetErrc::tls, what + ": " + last_tls_error());
 }
 
 }  // namespace
@@ -112,18 +106,19 @@ NetResult<std::shared_ptr<const TlsClientContext>> TlsClientContext::create(
   return std::shared_ptr<const TlsClientContext>(new TlsClientContext(std::move(impl)));
 }
 
-TlsSession::TlsSession(std::shared_ptr<const TlsClientContext> context, SSL* session) noexcept
-    : context_(std::move(context)), session_(session) {}
+TlsSession::TlsSession(std::shared_ptr<const TlsClientContext> context, int socket,
+                       SSL* session) noexcept
+    : context_(std::move(context)), socket_(socket), session_(session) {}
 
 std::unique_ptr<TlsSession> TlsSession::create(std::shared_ptr<const TlsClientContext> context,
                                                int socket, const std::string& host) {
   ERR_clear_error();
   SSL* session = SSL_new(context->impl().context.get());
   if (session == nullptr) return nullptr;
-  std::unique_ptr<TlsSession> result(new TlsSession(std::move(context), session));
+  std::unique_ptr<TlsSession> result(new TlsSession(std::move(context), socket, session));
   BIO* bio = BIO_new(bio_method());
   if (bio == nullptr) return nullptr;
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket)));
+  BIO_set_data(bio, &result->socket_);
   SSL_set_bio(session, bio, bio);
   SSL_set_connect_state(session);
 

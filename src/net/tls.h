@@ -50,11 +50,12 @@ class TlsSession {
   struct Free {
     void operator()(SSL* session) const noexcept { SSL_free(session); }
   };
-  TlsSession(std::shared_ptr<const TlsClientContext> context, SSL* session) noexcept;
+  TlsSession(std::shared_ptr<const TlsClientContext> context, int socket, SSL* session) noexcept;
   // What a call of OpenSSL that returned `result` means.
   [[nodiscard]] Step outcome(int result, std::size_t bytes);
 
   std::shared_ptr<const TlsClientContext> context_;
+  int socket_;  // the session's BIO points here
   std::unique_ptr<SSL, Free> session_;
   bool broken_ = false;  // no further call is allowed, not even the goodbye
 };

@@ -10,6 +10,7 @@
 
 #include "observe/log.h"
 #include "observe/metrics.h"
+#include "observe/metrics_series.h"
 
 namespace stint::observe {
 namespace {
@@ -32,7 +33,7 @@ void in_threads(auto work) {
 }
 
 TEST(MetricsConcurrent, NoAdditionIsLostWhileSomebodyReads) {
-  constexpr std::uint64_t kEach = 50'000;
+  constexpr std::uint64_t kEach = 10'000;
   Metrics metrics;
   const Counter counter = metrics.counter("a_total", "A.");
   const Histogram histogram = metrics.histogram("b_seconds", "B.");
@@ -59,6 +60,31 @@ TEST(MetricsConcurrent, NoAdditionIsLostWhileSomebodyReads) {
   EXPECT_EQ(counter.value(), kThreads * kEach);
   EXPECT_EQ(histogram.count(), kThreads * kEach);
   EXPECT_EQ(gauge.value(), 0);
+}
+
+TEST(MetricsConcurrent, TwoThreadsOfOneStripe) {
+  constexpr std::uint64_t kEach = 3'000'000;
+  Metrics metrics;
+  const Counter counter = metrics.counter("a_total", "A.");
+  std::latch numbered(1);
+  std::latch together(2);
+  const auto count = [&] {
+    together.arrive_and_wait();
+    for (std::uint64_t i = 0; i < kEach; ++i) counter.add();
+  };
+  std::jthread first([&] {
+    counter.add(0);  // gives the thread its number
+    numbered.count_down();
+    count();
+  });
+  numbered.wait();
+  for (std::size_t i = 1; i < detail::kStripes; ++i) {
+    std::jthread([&] { counter.add(0); }).join();
+  }
+  std::jthread second(count);
+  first.join();
+  second.join();
+  EXPECT_EQ(counter.value(), 2 * kEach);
 }
 
 TEST(MetricsConcurrent, ReloadsWhileOthersCountAndRead) {

@@ -35,7 +35,8 @@ constexpr Broken kNotYaml[] = {
     {"WrongIndent", "proxy:\n  addr: :80\n workers: 2\n",
      "stint.yaml:3:2: proxy: is no YAML: end of map not found; is the indentation right?"},
     {"WrongIndentDeeper", "proxy:\n  addr: :80\n    workers: 2\n",
-     "stint.yaml:2:9: proxy.addr: runs over several lines; is the indentation right? If so, use "
+     "stint.yaml:3:5: proxy.addr: goes on from the line above; is the indentation right? If so, "
+     "use "
      "'|'"},
     {"Tab", "proxy:\n\taddr: :80\n",
      "stint.yaml:2:6: proxy: is no YAML: illegal map value; indent by spaces, not by tabs"},

@@ -78,7 +78,7 @@ TEST(FileSource, NoticesAFileRemovedAndCreated) {
   EXPECT_THAT(texts_of(source), ElementsAre("one"));
   folder.remove("f");
   EXPECT_THAT(texts_of(source),
-              ElementsAre("unreadable: cannot be found: No such file or directory"));
+              ElementsAre("unreadable: cannot be read: No such file or directory"));
   EXPECT_TRUE(source.failing());
   folder.write("f", "one");
   EXPECT_THAT(texts_of(source), IsEmpty());
@@ -92,7 +92,7 @@ TEST(FileSource, WaitsForAFileThatIsNotThereYet) {
   const Folder folder;
   FileSource source(folder.path("f"));
   EXPECT_THAT(texts_of(source),
-              ElementsAre("unreadable: cannot be found: No such file or directory"));
+              ElementsAre("unreadable: cannot be read: No such file or directory"));
   folder.write("f", "one");
   EXPECT_THAT(texts_of(source), ElementsAre("one"));
 }
@@ -226,7 +226,7 @@ TEST(ResourceLoader, KeepsTheLastGoodSnapshot) {
   EXPECT_EQ(text_of(loader.poll()), fault);
 
   folder.remove("r");
-  EXPECT_EQ(text_of(loader.poll()), path + ": cannot be found: No such file or directory");
+  EXPECT_EQ(text_of(loader.poll()), path + ": cannot be read: No such file or directory");
   EXPECT_EQ(text_of(loader.poll()), "nothing");
   EXPECT_EQ(loader.current(), good);
 
@@ -243,7 +243,7 @@ TEST(ResourceLoader, ForgetsThatAFileWasMissingWhenItIsBack) {
   ResourceLoader loader(folder.path("r"), {});
   EXPECT_EQ(text_of(loader.poll()), "snapshot 1");
   folder.remove("r");
-  EXPECT_THAT(text_of(loader.poll()), testing::HasSubstr("cannot be found"));
+  EXPECT_THAT(text_of(loader.poll()), testing::HasSubstr("cannot be read"));
   EXPECT_EQ(loader.faults().size(), 1U);
   folder.write("r", kGood);
   EXPECT_EQ(text_of(loader.poll()), "nothing");

@@ -235,6 +235,26 @@ rate_limit_policies:
                   "p6 (deep) | any(method==POST model==gpt) | by client_ip | 1 requests/1s"));
 }
 
+TEST(Policies, MayApplyWhereAConditionOnlyExcludesPlainRoutes) {
+  // A negated group, and one of several alternatives, need nothing to be there.
+  EXPECT_THAT(
+      late(
+          "rate_limit_policies:\n"
+          "  - id: p1\n"
+          "    name: a\n"
+          "    group_by: [model]\n"
+          "    conditions: [{logic: and, negate: true, children: [{dimension: route, operator: ==, "
+          "value: r}]}]\n"
+          "    limits: {tpm: 1}\n"
+          "  - id: p2\n"
+          "    name: b\n"
+          "    conditions: [{logic: or, children: [{dimension: route, operator: ==, value: r}, "
+          "{dimension: team, operator: ==, value: t}]}]\n"
+          "    limits: {tpm: 1}\n"),
+      ElementsAre("p1 (a) | not all(route==r) | by model | 1 tokens/60s",
+                  "p2 (b) | any(route==r team==t) | by | 1 tokens/60s"));
+}
+
 TEST(Policies, KeepTheRuleForOutagesOfTheirOwn) {
   const auto loaded =
       parse_resources("r.yaml",

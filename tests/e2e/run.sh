@@ -4,9 +4,10 @@
 #   STINT   the binary under test (default: build/release/stint)
 # The tools of the tests live in build/e2e-venv, made anew when requirements.txt changes.
 set -euo pipefail
+[[ -z ${STINT:-} ]] || STINT=$(realpath -- "$STINT")
 cd "$(dirname "$0")/../.."
 
-STINT=$(realpath -- "${STINT:-build/release/stint}")
+STINT=${STINT:-$PWD/build/release/stint}
 if [[ ! -x $STINT ]]; then
   echo "$STINT is not there: build it (make build), or name another with STINT=..." >&2
   exit 1

@@ -169,6 +169,12 @@ class TestKeys:
             found = [guarded.request("GET", "/guarded", key=key).status for _ in range(3)]
             assert found == [200, 200, 429]
 
+    def test_key_of_the_gateway_does_not_reach_the_upstream(self, guarded, upstream):
+        assert guarded.request("GET", "/guarded", key=KEY).status == 200
+        received = upstream.received[-1]
+        assert "authorization" not in received.headers
+        assert "x-api-key" not in received.headers
+
     def test_wrong_keys_use_up_nothing(self, guarded):
         for _ in range(5):
             guarded.request("GET", "/guarded", key="sk-wrong")

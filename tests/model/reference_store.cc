@@ -57,7 +57,8 @@ bool ReferenceStore::Bucket::spent(TimePoint now) const {
 const ReferenceStore::Bucket* ReferenceStore::find(const BucketSlot& slot, TimePoint now) const {
   const auto found = buckets_.find(slot.key);
   if (found == buckets_.end()) return nullptr;
-  return found->second.spent(now) ? nullptr : &found->second;
+  const Bucket& bucket = found->second;
+  return bucket.limits != slot.limits && bucket.spent(now) ? nullptr : &bucket;
 }
 
 ReferenceStore::Bucket ReferenceStore::fresh(const BucketSlot& slot, TimePoint now) {

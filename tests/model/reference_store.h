@@ -16,15 +16,16 @@ namespace stint::model {
 
 // Everything that RateStore leaves to be said, in one place:
 //
-// - A bucket that is spent (whole again), by the limits it has, is gone: whoever needs it next
-// makes
-//   a new one with his own limits. So nobody can tell when a store frees memory.
+// - A bucket that is spent (whole again), by the limits it has, is as good as gone: whoever comes
+//   with other limits makes a new one. So nobody can tell when a store frees memory.
 // - `acquire`, whether it admits or not, brings the buckets it finds to its time and its limits.
 //   `settle`, of those it changes, and `renew` bring them to their time; the bucket's limits stay.
 //   `peek` and `list` move nothing.
 // - A charge of 0 leaves nothing: no log entry and no lease.
 // - A skipped limit answers how it stands. Only an admission that asks for a slot cuts the leases
 //   it finds to its own ttl: a settlement or a skipped limit may come with any ttl, or none.
+// - Only the bucket that was charged gets something back (BucketSlot::birth), not one that has its
+//   key by now; log entries and leases are told by their id.
 // - Settling meets the limits that the bucket has then: a limit that a reload took away gets
 //   nothing, neither back nor more.
 //
@@ -60,7 +61,7 @@ class ReferenceStore final : public store::RateStore {
   void decide(store::AdmissionRecord& record, bool charge) STINT_REQUIRES(mutex_);
   void settle(const store::AdmissionRecord& record, const store::BucketSlot& slot)
       STINT_REQUIRES(mutex_);
-  // Null if there is none, or a spent one.
+  // Null if there is none, or one that is spent and has other limits.
   [[nodiscard]] const Bucket* find(const store::BucketSlot& slot, TimePoint now) const
       STINT_REQUIRES(mutex_);
   [[nodiscard]] Bucket fresh(const store::BucketSlot& slot, TimePoint now) STINT_REQUIRES(mutex_);
