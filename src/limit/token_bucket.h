@@ -27,7 +27,7 @@ struct TokenBucket {
 
   void advance(const Spec& spec, TimePoint now) noexcept {
     // A reload may have made the ticks coarser and the debt that can be counted smaller.
-    rest = std::min<std::int64_t>(rest, spec.window_ticks - 1);
+    rest = std::min<std::int64_t>(rest, spec.window_ticks - 1) & kRestBits;
     level = std::max(level, spec.capacity - spec.max_level);
     // A last refill that lies ahead was written before the clock was set back: it is taken as
     // now, and nothing is refilled.
@@ -48,7 +48,7 @@ struct TokenBucket {
     }
     const std::int64_t refill = ticks * spec.quota + rest;
     level += refill / spec.window_ticks;
-    rest = refill % spec.window_ticks;
+    rest = refill % spec.window_ticks & kRestBits;
     last += ticks * spec.tick;
   }
 
@@ -85,6 +85,9 @@ struct TokenBucket {
   }
 
  private:
+  // Changes nothing; GCC warns of an assignment to `rest` that could lose bits.
+  static constexpr std::int64_t kRestBits = (std::int64_t{1} << 45) - 1;
+
   // What stands in for the window of a charge.
   [[nodiscard]] TimePoint epoch() const noexcept {
     return TimePoint{Duration{static_cast<std::int64_t>(fills)}};
