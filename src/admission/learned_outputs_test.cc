@@ -55,7 +55,9 @@ TEST(LearnedOutputs, AFloodOfCallersNeverMixesTwo) {
   }
   for (int i = 0; i < 100'000; ++i) {
     const auto mean = learned.mean(learned.caller(std::to_string(i), "m"));
-    if (mean) ASSERT_EQ(*mean, i);
+    if (mean) {
+      ASSERT_EQ(*mean, i);
+    }
   }
 }
 

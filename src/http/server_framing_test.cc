@@ -28,7 +28,9 @@ class FramingTest : public testing::Test {
     client.close_sending();
     EXPECT_EQ(client.read_to_end(), "") << "closed, and nothing else is answered";
     EXPECT_EQ(server_.requests, 0);
-    EXPECT_EQ(server_.refused().back(), status);
+    const std::vector<int> refused = server_.refused();
+    ASSERT_FALSE(refused.empty());
+    EXPECT_EQ(refused.back(), status);
   }
 };
 

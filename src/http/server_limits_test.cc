@@ -175,8 +175,8 @@ TEST(ManyConnectionsTest, CostLittleWhenIdleAndNoMoreThanTheLimitsWhenHostile) {
   std::vector<std::unique_ptr<net::RawClient>> clients;
   for (std::size_t i = 0; i < kConnections; ++i) {
     clients.push_back(std::make_unique<net::RawClient>(server.port()));
-    clients.back()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" +
-                         std::string(100'000, 'x'));
+    clients.back()->send("POST / HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x') +
+                         "\r\nContent-Length: 100000\r\n\r\n" + std::string(100'000, 'x'));
     ASSERT_EQ(read_answer(*clients.back()).status, 200);
   }
   const std::size_t idle = memory();

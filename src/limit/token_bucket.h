@@ -21,6 +21,9 @@ struct TokenBucket {
   // wraps may be mistaken for an old one once in 262,144 times, for one refund.
   std::uint64_t fills : 18 = 0;
 
+  // Changes nothing in a rest; GCC warns of an assignment to `rest` that could lose bits.
+  static constexpr std::int64_t kRestBits = (std::int64_t{1} << 45) - 1;
+
   [[nodiscard]] static TokenBucket fresh(const Spec& spec) noexcept {
     return {TimePoint{}, spec.capacity, 0, 0};
   }
@@ -85,9 +88,6 @@ struct TokenBucket {
   }
 
  private:
-  // Changes nothing; GCC warns of an assignment to `rest` that could lose bits.
-  static constexpr std::int64_t kRestBits = (std::int64_t{1} << 45) - 1;
-
   // What stands in for the window of a charge.
   [[nodiscard]] TimePoint epoch() const noexcept {
     return TimePoint{Duration{static_cast<std::int64_t>(fills)}};

@@ -99,7 +99,9 @@ TEST(MetricsConcurrent, ReloadsWhileOthersCountAndRead) {
           metrics.watch_gauge("b", "B.", {{"thread", std::to_string(thread)}}, [i] { return i; });
       same.add();
       own.add();
-      if (thread == 0) EXPECT_FALSE(metrics.text().empty());
+      if (thread == 0) {
+        EXPECT_FALSE(metrics.text().empty());
+      }
     }
   });
   EXPECT_EQ(stays.value(), kThreads * 50U);

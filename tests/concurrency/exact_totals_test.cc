@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Crowds, EveryAlgorithm, testing::ValuesIn([] {
                            }
                            return crowds;
                          }()),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& crowd) { return name_of(crowd.param); });
 
 // Every admission's instant, while time goes on under the threads that ask.
 class GoingOn : public ExactTotals, public testing::WithParamInterface<int> {

@@ -273,7 +273,9 @@ TEST(BootstrapSettings, HideSecrets) {
       "resources_file: r\nadmin: {admin_keys: [hush]}\nratelimit: {redis: {password: hush, "
       "url: \"redis://:hush@h\"}}\n");
   for (const Setting& setting : bootstrap.settings) {
-    if (setting.value.find("hush") != std::string::npos) EXPECT_TRUE(setting.secret) << setting.key;
+    if (setting.value.find("hush") != std::string::npos) {
+      EXPECT_TRUE(setting.secret) << setting.key;
+    }
   }
 }
 

@@ -46,7 +46,9 @@ class LimiterTest : public testing::Test {
   // Whether a request that uses nothing but itself is admitted; it stays counted.
   [[nodiscard]] bool admitted(const Attributes& attributes, const Cost& cost = {}) {
     Admission admission = admit(attributes, cost);
-    if (admission.admitted()) EXPECT_TRUE(admission.reservation.commit());
+    if (admission.admitted()) {
+      EXPECT_TRUE(admission.reservation.commit());
+    }
     return admission.admitted();
   }
   [[nodiscard]] bool admitted(std::string_view key, const Cost& cost = {}) {

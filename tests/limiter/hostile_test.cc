@@ -73,7 +73,9 @@ TEST_F(Hostile, ABucketExhaustedBeforeAFloodIsStillRefusedAfterIt) {
   for (int i = 0; i < 10 * kCap; ++i) {
     const std::string ip = "ip-" + std::to_string(i);
     ASSERT_TRUE(admitted(of_ip(ip)));
-    if (i % 1000 == 0) ASSERT_FALSE(admitted(of_ip(blocked)));
+    if (i % 1000 == 0) {
+      ASSERT_FALSE(admitted(of_ip(blocked)));
+    }
   }
   EXPECT_FALSE(admitted(of_ip(blocked)));
   EXPECT_LE(limiter_->stats().buckets, static_cast<std::size_t>(kCap));
