@@ -55,6 +55,7 @@ limit::LimitSetPtr limits(const std::vector<Limit>& limits) {
 void on_threads(int threads, const std::function<void(int)>& run) {
   std::latch start{threads};
   std::vector<std::thread> all;
+  all.reserve(static_cast<std::size_t>(threads));
   for (int number = 0; number < threads; ++number) {
     all.emplace_back([&, number] {
       start.arrive_and_wait();
@@ -125,6 +126,7 @@ struct Crowd {
 std::string name_of(const Crowd& crowd) {
   return std::string(to_string(crowd.algorithm)) + "_" + std::to_string(crowd.threads);
 }
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest calls
 void PrintTo(const Crowd& crowd, std::ostream* out) { *out << name_of(crowd); }
 
 class EveryAlgorithm : public ExactTotals, public testing::WithParamInterface<Crowd> {};
@@ -291,6 +293,7 @@ TEST_P(Together, ManyBucketsInAnyOrderAndGivenBackAddUp) {
   constexpr std::size_t kBuckets = 12;
   const auto set = limits({requests_per(kMinute, 5'000)});
   std::vector<std::string> keys;
+  keys.reserve(kBuckets);
   for (std::size_t i = 0; i < kBuckets; ++i) keys.push_back("bucket" + std::to_string(i));
   // What each thread has charged to each bucket and not taken back.
   std::vector<std::vector<std::int64_t>> charged(static_cast<std::size_t>(GetParam()),
@@ -304,6 +307,7 @@ TEST_P(Together, ManyBucketsInAnyOrderAndGivenBackAddUp) {
       std::ranges::shuffle(order, random);
       const std::size_t count = 1 + random() % 5;
       std::vector<const std::string*> some;
+      some.reserve(count);
       for (std::size_t k = 0; k < count; ++k) some.push_back(&keys[order[k]]);
       AdmissionRecord asked = record(some, set);
       store_.acquire(asked);

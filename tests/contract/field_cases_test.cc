@@ -82,7 +82,9 @@ TEST_P(FieldCases, C06AnAbusiveUserDoesNotUseUpTheSite) {
     SCOPED_TRACE(swapped);
     const std::string prefix = swapped ? "swapped" : "straight";
     const auto buckets = [&](const std::string& name) {
-      std::vector<BucketAsk> both = {{prefix + ":site", site}, {prefix + ":user=" + name, user}};
+      std::vector<BucketAsk> both = {{prefix + ":site", site}, {prefix + ":user=", user}};
+      both[1].key += name;
+      both[1].text = both[1].key;
       if (swapped) std::swap(both[0], both[1]);
       return both;
     };

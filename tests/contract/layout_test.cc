@@ -41,6 +41,7 @@ TEST_P(Layout, ARaisedQuotaKeepsWhatWasUsed) {
 
 TEST_P(Layout, LeasesStayWhenTheirQuotaChanges) {
   std::vector<Call> held;
+  held.reserve(5);
   for (int i = 0; i < 5; ++i) held.push_back(acquired({{"a", limits({in_flight(5)})}}));
   EXPECT_FALSE(admits("a", limits({in_flight(3)})));
   EXPECT_EQ(admitted_of(5, {{"a", limits({in_flight(7)})}}), 2);

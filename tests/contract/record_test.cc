@@ -82,6 +82,7 @@ TEST_P(Record, CallsFromSeveralThreadsAreAnsweredEach) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     std::vector<Call> calls;
+    calls.reserve(50);
     for (int i = 0; i < 50; ++i) calls.push_back(call({{"a", set}}));
     threads.emplace_back([this, mine = std::move(calls)]() mutable {
       for (Call& each : mine) EXPECT_EQ(acquire(each), Outcome::admitted);

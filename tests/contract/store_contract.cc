@@ -145,6 +145,7 @@ Result<void> StoreContract::give_back(Call& call) {
 
 void StoreContract::renew(const std::vector<Call*>& calls) {
   std::vector<AdmissionRecord*> records;
+  records.reserve(calls.size());
   for (Call* call : calls) records.push_back(&call->record());
   wait_until_done([&](Done done) { store().renew(records, std::move(done)); });
 }

@@ -33,6 +33,7 @@ struct StoreFactory {
 // The stores that the program with the suite in it is about: stores.cc says which.
 [[nodiscard]] std::vector<StoreFactory> tested_stores();
 [[nodiscard]] std::string store_name(const testing::TestParamInfo<StoreFactory>& info);
+// NOLINTNEXTLINE(readability-identifier-naming): the name that GoogleTest calls
 void PrintTo(const StoreFactory& factory, std::ostream* out);
 
 // What one limit is asked.
@@ -55,8 +56,8 @@ struct BucketAsk {
 class Call {
  public:
   Call(std::uint64_t id, Duration lease_ttl, const std::vector<BucketAsk>& buckets);
-  Call(Call&&) = default;
-  Call& operator=(Call&&) = default;
+  Call(Call&&) noexcept = default;
+  Call& operator=(Call&&) noexcept = default;
 
   [[nodiscard]] AdmissionRecord& record() noexcept { return record_; }
   [[nodiscard]] const AdmissionRecord& record() const noexcept { return record_; }
@@ -133,7 +134,7 @@ class StoreContract : public testing::TestWithParam<StoreFactory> {
 
 }  // namespace stint::store
 
-// To be written once for each theme.
+// To be written once for each theme. NOLINTNEXTLINE(bugprone-macro-parentheses): a class's name
 #define STINT_STORE_CONTRACT(Theme)      \
   class Theme : public StoreContract {}; \
   INSTANTIATE_TEST_SUITE_P(Stores, Theme, testing::ValuesIn(tested_stores()), store_name)

@@ -19,6 +19,7 @@ STINT_STORE_CONTRACT(Sweep);
 
 std::vector<std::string> keys(const std::vector<BucketInfo>& buckets) {
   std::vector<std::string> names;
+  names.reserve(buckets.size());
   for (const BucketInfo& bucket : buckets) names.push_back(bucket.key);
   return names;
 }

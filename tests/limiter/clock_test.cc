@@ -67,7 +67,7 @@ TEST_P(ClockSteps, HundredYearsOfIdlenessLeaveAFullLimit) {
 INSTANTIATE_TEST_SUITE_P(Windowed, ClockSteps,
                          testing::Values(Algorithm::fixed_window, Algorithm::sliding_window,
                                          Algorithm::sliding_log, Algorithm::token_bucket),
-                         [](const auto& info) { return std::string(to_string(info.param)); });
+                         [](const auto& tested) { return std::string(to_string(tested.param)); });
 
 using ClockWarning = LimiterTest;
 

@@ -101,7 +101,8 @@ struct History {
 // Throws std::runtime_error with the line that it cannot read. `#` starts a comment line.
 [[nodiscard]] History parse_history(std::string_view text);
 
-// For RapidCheck.
+// For RapidCheck, which calls it by this name.
+// NOLINTNEXTLINE(readability-identifier-naming)
 void showValue(const History& history, std::ostream& out);
 
 }  // namespace stint::model

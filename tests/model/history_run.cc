@@ -317,10 +317,12 @@ class Runner {
     for (std::size_t s = 1; s < stores_.size(); ++s) {
       const auto shown = listing(*stores_[s]);
       if (shown == expected) continue;
-      fault_ += "in the end, the listing of the reference:\n";
-      for (const auto& [key, text] : expected) fault_ += "    " + key + text + "\n";
-      fault_ += "  of " + names_[s] + ":\n";
-      for (const auto& [key, text] : shown) fault_ += "    " + key + text + "\n";
+      std::ostringstream out;
+      out << step_ << ", the listing of the reference:\n";
+      for (const auto& [key, text] : expected) out << "    " << key << text << "\n";
+      out << "  of " << names_[s] << ":\n";
+      for (const auto& [key, text] : shown) out << "    " << key << text << "\n";
+      fault_ += out.str();
     }
   }
 
