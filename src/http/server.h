@@ -64,7 +64,8 @@ class Exchange {
   // While the handler waits for something else: calls `gone` once if the client closes its
   // connection (or its sending side: nobody can tell the difference), or the server stops; at once
   // if it has. Off with unwatch, and by itself before the exchange ends. What the client sends
-  // meanwhile is kept for later.
+  // meanwhile is kept for later, as much as a head may have; an end behind far more than that (100
+  // KB and up) cannot be seen before it is read.
   virtual void watch_client(std::move_only_function<void()> gone) = 0;
   virtual void unwatch_client() noexcept = 0;
   [[nodiscard]] virtual bool client_gone() const noexcept = 0;

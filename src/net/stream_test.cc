@@ -112,6 +112,29 @@ TEST_F(StreamTest, AReadThatTimesOutDoesNotEndAWriteBesideIt) {
   EXPECT_TRUE(written->has_value());
 }
 
+TEST_F(StreamTest, AReaderThatNeverHasToWaitLetsOthersRun) {
+  ASSERT_TRUE(write(pair_.client, std::string(10'000, 'x')));
+  bool other_ran = false;
+  int reads = 0;
+  const auto reader = [](Stream& stream, const bool& others, int& count) -> Task<> {
+    char byte = 0;
+    const std::span<char> room(&byte, 1);
+    while (!others && count < 10'000) {
+      const auto read = co_await stream.read_some(room, kLong);
+      if (!read) break;
+      ++count;
+    }
+  };
+  loop_.post([&] {
+    tasks_.start(reader(pair_.server, other_ran, reads));
+    loop_.post([&] { other_ran = true; });
+  });
+  run_what_is_ready(loop_);
+  EXPECT_TRUE(other_ran);
+  EXPECT_LT(reads, 100);
+  run(loop_, tasks_.join());
+}
+
 TEST_F(StreamTest, WaitReadableTakesNothing) {
   const NetResult<void> nothing = run(loop_, pair_.server.wait_readable(milliseconds{10}));
   ASSERT_FALSE(nothing);
