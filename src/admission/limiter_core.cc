@@ -166,7 +166,6 @@ void LimiterCore::count(const Booking& booking) noexcept {
 Result<void> LimiterCore::set_policies(const std::vector<Policy>& policies) {
   auto table = policy::Table::create(policies);
   if (!table) return std::unexpected(std::move(table.error()));
-  const base::MutexLock lock(policies_mutex_);
   table_.set(std::move(*table));
   return {};
 }

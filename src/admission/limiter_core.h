@@ -11,7 +11,6 @@
 #include "admission/lease_keeper.h"
 #include "base/entropy.h"
 #include "base/id.h"
-#include "base/mutex.h"
 #include "base/striped_counters.h"
 #include "base/striped_snapshot.h"
 #include "policy/table.h"
@@ -71,7 +70,6 @@ class LimiterCore {
   LeaseKeeper keeper_;
   base::StripedCounters<kCounts> counts_;
 
-  base::Mutex policies_mutex_;  // one replacement at a time
   base::StripedSnapshot<policy::Table> table_;
 };
 

@@ -150,17 +150,16 @@ bool Dispatcher::admit(Request& request, admission::LimiterCore& core, const Cos
 }
 
 net::Task<void> Dispatcher::fail(Request& request, GatewayError error, std::string about) {
-  OwnAnswer answer = error_answer(error, about, request.style);
-  if (request.permit.limited()) {
-    set_rate_limit_fields(answer.head.fields, request.permit.decision(), request.style,
-                          gateway_.clock().wall_now());
-  }
-  co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
+  co_return co_await give_up(request, error_answer(error, about, request.style));
 }
 
 net::Task<void> Dispatcher::wrong_method(Request& request, std::string allowed) {
   OwnAnswer answer = error_answer(GatewayError::wrong_method, request.head().method);
   answer.head.fields.add("Allow", std::move(allowed));
+  co_return co_await give_up(request, std::move(answer));
+}
+
+net::Task<void> Dispatcher::give_up(Request& request, OwnAnswer answer) {
   if (request.permit.limited()) {
     set_rate_limit_fields(answer.head.fields, request.permit.decision(), request.style,
                           gateway_.clock().wall_now());
@@ -177,6 +176,8 @@ net::Task<void> Dispatcher::refuse(Request& request) {
 }
 
 net::Task<void> Dispatcher::respond(Request& request, http::ResponseHead head, std::string body) {
+  // Whoever reads this answer and asks again finds the slot free.
+  request.permit.release();
   head.fields.set("X-Request-Id", request.id);
   request.status = head.status;
   request.bytes_out = body.size();
@@ -195,7 +196,7 @@ void Dispatcher::decided(Request& request) const {
 
 void Dispatcher::finish(Request& request) const {
   const Duration took = gateway_.clock().steady_now() - request.started;
-  gateway_.request_metrics().count(request.route, request.status, took);
+  gateway_.request_metrics().count(request.status, took);
   decided(request);
   if (!gateway_.log().access_log()) return;
   gateway_.log().access(

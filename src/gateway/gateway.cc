@@ -85,9 +85,8 @@ std::string Gateway::new_request_id() noexcept {
   return text;
 }
 
-Gateway::RequestMetrics::RequestMetrics(observe::Metrics& metrics_in)
-    : metrics(metrics_in),
-      in_flight(metrics.gauge("stint_requests_in_flight", "Requests that are being answered.")),
+Gateway::RequestMetrics::RequestMetrics(observe::Metrics& metrics)
+    : in_flight(metrics.gauge("stint_requests_in_flight", "Requests that are being answered.")),
       latency(metrics.histogram("stint_request_duration_seconds",
                                 "From the head of a request to the end of its answer.")) {
   constexpr std::array<std::string_view, 6> kClasses{"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
@@ -97,7 +96,7 @@ Gateway::RequestMetrics::RequestMetrics(observe::Metrics& metrics_in)
   }
 }
 
-void Gateway::RequestMetrics::count(std::string_view, int status, Duration took) const {
+void Gateway::RequestMetrics::count(int status, Duration took) const {
   const auto first = static_cast<std::size_t>(status / 100);
   by_class[first < 6 ? first : 0].add();
   latency.observe(took);

@@ -27,6 +27,7 @@ namespace stint::gateway {
 
 enum class GatewayError : std::uint8_t;  // refusal.h
 class Relay;
+struct OwnAnswer;  // refusal.h
 
 // What all event loops share. Thread rule: any thread.
 class Gateway {
@@ -106,6 +107,8 @@ class Dispatcher {
   [[nodiscard]] net::Task<void> refuse(Request& request);
 
   [[nodiscard]] net::Task<void> fail(Request& request, GatewayError error, std::string about = {});
+  // Answers with an error of ours, and how the limits stand.
+  [[nodiscard]] net::Task<void> give_up(Request& request, OwnAnswer answer);
   [[nodiscard]] net::Task<void> wrong_method(Request& request, std::string allowed);
 
   // Nothing if the request may go on; else the error to answer with.

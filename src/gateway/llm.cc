@@ -67,8 +67,7 @@ net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
   const TokenEstimateOptions options{gateway_.bootstrap().ratelimit.media_part_tokens};
   auto asked = parse_openai_request(endpoint.kind, *body, options);
   if (!asked) {
-    OwnAnswer answer = error_answer(asked.error());
-    co_return co_await respond(request, std::move(answer.head), std::move(answer.body));
+    co_return co_await give_up(request, error_answer(asked.error()));
   }
 
   const config::Snapshot& snapshot = request.serving->snapshot();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/saturating.h"
-#include "observe/utf8.h"
+#include "base/utf8.h"
 
 namespace stint::gateway {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::size_t kMaxShown = 128;
 std::string shown(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t length = observe::utf8_character(text);
+    const std::size_t length = base::utf8_character(text);
     if (out.size() + length > kMaxShown) return out + "...";
     const bool printable = length > 1 || (length == 1 && text[0] >= ' ' && text[0] != '\x7F');
     if (printable) {
@@ -38,8 +38,8 @@ std::string shown(std::string_view text) {
 std::string clean(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t length = observe::utf8_character(text);
-    out += length == 0 ? observe::kReplacement : text.substr(0, length);
+    const std::size_t length = base::utf8_character(text);
+    out += length == 0 ? base::kReplacement : text.substr(0, length);
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return out;

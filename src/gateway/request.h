@@ -23,10 +23,8 @@ namespace stint::gateway {
 struct Gateway::RequestMetrics {
   explicit RequestMetrics(observe::Metrics& metrics);
 
-  // `route`: an endpoint's or a configured route's name; of a fixed set.
-  void count(std::string_view route, int status, Duration took) const;
+  void count(int status, Duration took) const;
 
-  observe::Metrics& metrics;
   observe::Gauge in_flight;
   observe::Histogram latency;
   observe::Counter by_class[6];  // by the first digit of the status; 0: no answer was sent
@@ -41,7 +39,7 @@ struct Dispatcher::Request {
   std::string id;
   ClientAddress client;
   HeaderStyle style = HeaderStyle::openai;
-  std::string_view route = "none";  // for logs and metrics
+  std::string_view route = "none";  // for logs
 
   std::vector<std::string> header_values;  // what `attributes` points to
   Attributes attributes;

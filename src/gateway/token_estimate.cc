@@ -4,7 +4,7 @@
 #include <array>
 #include <boost/json/basic_parser_impl.hpp>
 
-#include "observe/utf8.h"
+#include "base/utf8.h"
 #include "stint/limit.h"
 
 namespace stint::gateway {
@@ -264,7 +264,7 @@ std::string describe(std::string_view body, const json::error_code& error, bool 
     return "The body is empty. Send one JSON object.";
   }
   if (not_an_object) return "The body is not a JSON object. Send one JSON object.";
-  if (!observe::is_utf8(body)) return "The body is not valid UTF-8. Encode the JSON in UTF-8.";
+  if (!base::is_utf8(body)) return "The body is not valid UTF-8. Encode the JSON in UTF-8.";
   if (error == json::error::too_deep) {
     return "The body nests arrays and objects more than " + std::to_string(kMaxJsonDepth) +
            " deep. Send a flatter one.";

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace stint::limit {
 namespace {
 
@@ -19,28 +21,6 @@ constexpr std::array<bool, 256> make_plain() {
   return plain;
 }
 constexpr auto kPlain = make_plain();
-
-// The length of the UTF-8 sequence at the start of `text` (RFC 3629, section 4: no overlong
-// forms, no surrogates, nothing above U+10FFFF), or 0 if there is none. ASCII is not asked for.
-std::size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return i < text.size() && byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned lead = byte(0);
-  if (lead >= 0xC2 && lead <= 0xDF) return continues(1) ? 2 : 0;
-  if (lead >= 0xE0 && lead <= 0xEF) {
-    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80;
-    const unsigned high = lead == 0xED ? 0x9F : 0xBF;
-    return continues(1, low, high) && continues(2) ? 3 : 0;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4) {
-    const unsigned low = lead == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = lead == 0xF4 ? 0x8F : 0xBF;
-    return continues(1, low, high) && continues(2) && continues(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 bool is_c1_control(std::string_view sequence) noexcept {
   return sequence.size() == 2 && sequence[0] == '\xC2' &&
@@ -63,7 +43,7 @@ void append_escaped(std::string& out, std::string_view text) {
     out.append(text.substr(0, plain));
     text.remove_prefix(plain);
     if (text.empty()) return;
-    const std::size_t length = utf8_length(text);
+    const std::size_t length = base::utf8_character(text);
     if (length == 0) {
       append_hex(out, text[0]);
       text.remove_prefix(1);

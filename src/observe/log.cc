@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "observe/utf8.h"
+#include "base/utf8.h"
 
 namespace stint::observe {
 namespace {
@@ -44,10 +44,10 @@ void append_code(std::string& out, unsigned code) {
 // As inside a JSON string; without `quotes` only what could forge a line is escaped.
 void append_escaped(std::string& out, std::string_view text, bool quotes) {
   while (!text.empty()) {
-    const std::size_t length = utf8_character(text);
+    const std::size_t length = base::utf8_character(text);
     const std::string_view character = text.substr(0, length);
     if (length == 0) {
-      out += kReplacement;
+      out += base::kReplacement;
     } else if (character == "\n") {
       out += "\\n";
     } else if (is_control(character)) {

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-#include "observe/utf8.h"
+#include "base/utf8.h"
 
 namespace stint::observe {
 namespace {
@@ -80,7 +80,7 @@ TEST(Log, RequestsCannotForgeLines) {
     EXPECT_THAT(line, HasSubstr("x\\u000d\\n2026"));
     EXPECT_THAT(line, HasSubstr("\\u001b[2J\\u007f\\u009b"));
     EXPECT_THAT(line, HasSubstr("caf\u00e9\u26a1"));
-    EXPECT_TRUE(is_utf8(line));
+    EXPECT_TRUE(base::is_utf8(line));
   }
 }
 
@@ -156,18 +156,18 @@ TEST(OncePer, OnePerIntervalAndHowManyWereKeptBack) {
 }
 
 TEST(Utf8, Characters) {
-  EXPECT_EQ(utf8_character(""), 0U);
-  EXPECT_EQ(utf8_character("ab"), 1U);
-  EXPECT_EQ(utf8_character("\u00e9x"), 2U);
-  EXPECT_EQ(utf8_character("\u26a1x"), 3U);
-  EXPECT_EQ(utf8_character("\U0001F600x"), 4U);
+  EXPECT_EQ(base::utf8_character(""), 0U);
+  EXPECT_EQ(base::utf8_character("ab"), 1U);
+  EXPECT_EQ(base::utf8_character("\u00e9x"), 2U);
+  EXPECT_EQ(base::utf8_character("\u26a1x"), 3U);
+  EXPECT_EQ(base::utf8_character("\U0001F600x"), 4U);
   for (const char* bad :
        {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
         "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3", "\xE2\x9A", "\xF0\x9F\x98", "\xC3x"}) {
-    EXPECT_EQ(utf8_character(bad), 0U) << bad;
+    EXPECT_EQ(base::utf8_character(bad), 0U) << bad;
   }
-  EXPECT_TRUE(is_utf8("caf\u00e9"));
-  EXPECT_FALSE(is_utf8("caf\xE9"));
+  EXPECT_TRUE(base::is_utf8("caf\u00e9"));
+  EXPECT_FALSE(base::is_utf8("caf\xE9"));
 }
 
 }  // namespace

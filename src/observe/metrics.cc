@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "base/mutex.h"
+#include "base/utf8.h"
 #include "observe/metrics_series.h"
-#include "observe/utf8.h"
 
 namespace stint::observe {
 namespace {
@@ -24,10 +24,10 @@ bool is_name(std::string_view text, bool colons) {
 // The text format's escapes: of help a backslash and a line end, of a label's value quotes too.
 void append_escaped(std::string& out, std::string_view text, bool quotes) {
   while (!text.empty()) {
-    const std::size_t length = utf8_character(text);
+    const std::size_t length = base::utf8_character(text);
     const char c = text.front();
     if (length == 0) {
-      out += kReplacement;
+      out += base::kReplacement;
     } else if (c == '\\' || (quotes && c == '"')) {
       out += '\\';
       out += c;

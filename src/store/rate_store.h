@@ -58,6 +58,7 @@ struct BucketSlot {
 struct AdmissionRecord {
   base::Id id;  // unique; names log entries and leases
   Duration lease_ttl{0};
+  // At most one of each policy: at the cap they would share one bucket.
   boost::container::small_vector<BucketSlot, 2> buckets;
   boost::container::small_vector<LimitSlot, 4> slots;
 
@@ -106,7 +107,8 @@ class RateStore {
 
   // Decides over all buckets of the record and charges all or none, at one instant of the
   // store's time. Admitted: every limit of every bucket that is no shadow fits. Then each of
-  // those is charged, and each shadow bucket all of whose limits fit.
+  // those is charged, and each shadow bucket all of whose limits fit. A bucket that is spent (says
+  // no more than a fresh one) is as good as gone: whether it was freed shows in no answer.
   virtual void acquire(AdmissionRecord& record, Done done) = 0;
 
   // Answers as `acquire` would, as if charged; charges and creates nothing.

@@ -1,10 +1,10 @@
-// Telling UTF-8 from other bytes: text of others that goes to a log, a label or a body.
+// Telling UTF-8 from other bytes: text of others that goes to a key, a log, a label or a body.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-namespace stint::observe {
+namespace stint::base {
 
 // U+FFFD, in place of what is not UTF-8.
 inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -42,4 +42,4 @@ inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   return true;
 }
 
-}  // namespace stint::observe
+}  // namespace stint::base
