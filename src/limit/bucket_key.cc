@@ -44,7 +44,7 @@ void append_escaped(std::string& out, std::string_view text) {
     text.remove_prefix(plain);
     if (text.empty()) return;
     const std::size_t length = base::utf8_character(text);
-    if (length == 0) {
+    if (length <= 1) {  // not UTF-8, or ASCII that is not plain
       append_hex(out, text[0]);
       text.remove_prefix(1);
     } else if (is_c1_control(text.substr(0, length))) {
