@@ -51,6 +51,7 @@ PUBLIC_HEADERS = {
     "decision.h": "limit",
     "headers.h": "limit",
     "bucket_info.h": "limit",
+    "outage.h": "limit",
     "attributes.h": "policy",
     "policy.h": "policy",
     "limiter.h": "admission",

@@ -9,6 +9,7 @@ packages=(
   zlib1g-dev libbrotli-dev
   libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libboost-json1.81-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+  libhiredis-dev redis-server redis-sentinel redis-tools faketime lua5.1 lua-check
   python3 python3-venv python3-pytest nginx wrk curl
 )
 

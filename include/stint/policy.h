@@ -9,6 +9,7 @@
 #include "stint/attributes.h"
 #include "stint/error.h"
 #include "stint/limit.h"
+#include "stint/outage.h"
 
 namespace stint {
 
@@ -78,6 +79,8 @@ struct Policy {
   std::vector<Limit> limits{};  // at least one
   Mode mode = Mode::enforce;
   TokenAdmission token_admission = TokenAdmission::postpaid;
+  // What holds while the counters cannot be reached.
+  OnStoreError on_store_error = OnStoreError::local;
 };
 
 // Whether the policies can be put into force together: the first fault found, its field as a

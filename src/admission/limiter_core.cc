@@ -113,7 +113,8 @@ void LimiterCore::add_buckets(Booking& booking, const Attributes& attributes, co
                               .policy = policy->escaped_id,
                               .limits = policy->limits,
                               .first_slot = record.slots.size(),
-                              .shadow = policy->mode == Mode::shadow});
+                              .shadow = policy->mode == Mode::shadow,
+                              .on_store_error = policy->on_store_error});
     for (const limit::Spec& spec : policy->limits->specs()) {
       record.slots.push_back(ask(spec, policy->token_admission, cost, mean));
       const bool takes = !record.slots.back().skip;

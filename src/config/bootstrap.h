@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/fault.h"
+#include "stint/outage.h"
 #include "stint/time.h"
 
 namespace stint::config {
@@ -109,7 +110,6 @@ struct Observability {
 };
 
 enum class Backend : std::uint8_t { memory, redis };
-enum class OnStoreError : std::uint8_t { local, local_full, allow, deny };
 enum class RedisMode : std::uint8_t { single, sentinel, cluster, ring };
 [[nodiscard]] std::string_view to_string(OnStoreError rule) noexcept;
 

@@ -20,6 +20,7 @@ CompiledPolicy compile(const Policy& policy, limit::LimitSetPtr limits) {
   compiled.limits = std::move(limits);
   compiled.mode = policy.mode;
   compiled.token_admission = policy.token_admission;
+  compiled.on_store_error = policy.on_store_error;
   return compiled;
 }
 

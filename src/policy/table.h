@@ -31,6 +31,7 @@ struct CompiledPolicy {
   limit::LimitSetPtr limits;
   Mode mode{};
   TokenAdmission token_admission{};
+  OnStoreError on_store_error{};
 
   // Whether the request meets the conditions and has a bucket here.
   [[nodiscard]] bool applies(const Attributes& attributes) const noexcept;

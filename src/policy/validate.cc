@@ -91,6 +91,9 @@ Result<void> check_policy(const Policy& policy) {
     return invalid("limits", "has more than " + std::to_string(kMaxLimits) + " limits");
   }
   if (policy.mode > Mode::shadow) return invalid("mode", "is no mode");
+  if (policy.on_store_error > OnStoreError::deny) {
+    return invalid("on_store_error", "is none of local, local_full, allow, deny");
+  }
   if (policy.token_admission > TokenAdmission::reserve) {
     return invalid("token_admission", "is neither postpaid nor reserve");
   }

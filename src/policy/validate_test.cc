@@ -234,6 +234,9 @@ TEST(Validate, ValuesOutsideAnEnumerationAreRefused) {
   made = policy();
   made.token_admission = static_cast<TokenAdmission>(2);
   EXPECT_EQ(fault(made), "policies[0].token_admission");
+  made = policy();
+  made.on_store_error = static_cast<OnStoreError>(4);
+  EXPECT_EQ(fault(made), "policies[0].on_store_error");
   Condition condition = leaf();
   condition.op = static_cast<Operator>(3);
   EXPECT_EQ(fault(with_conditions({condition})), "policies[0].conditions[0].operator");

@@ -16,6 +16,7 @@
 #include "stint/bucket_info.h"
 #include "stint/decision.h"
 #include "stint/error.h"
+#include "stint/outage.h"
 #include "stint/time.h"
 
 namespace stint::store {
@@ -47,6 +48,7 @@ struct BucketSlot {
   limit::LimitSetPtr limits{};
   std::size_t first_slot = 0;
   bool shadow = false;
+  OnStoreError on_store_error = OnStoreError::local;
   // Answered.
   std::uint64_t birth = 0;  // the store's: tells the bucket that was charged from a later one
   bool charged = false;     // an admitted admission does not charge a shadow bucket that refused
