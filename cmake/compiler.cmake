@@ -57,6 +57,11 @@ add_compile_definitions($<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(STINT_SANITIZE)
   set(sanitize_flags -fsanitize=${STINT_SANITIZE} -fno-sanitize-recover=all
                      -fno-omit-frame-pointer)
+  if(STINT_SANITIZE MATCHES undefined)
+    # Looks at memory through a pipe, and finds faults where there are none when no handle is left,
+    # which is what a test of the listener makes so.
+    list(APPEND sanitize_flags -fno-sanitize=vptr)
+  endif()
   add_compile_options(${sanitize_flags})
   add_link_options(${sanitize_flags})
 endif()

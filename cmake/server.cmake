@@ -9,8 +9,9 @@ find_package(spdlog REQUIRED CONFIG)
 find_package(prometheus-cpp REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)
 find_package(ZLIB REQUIRED)
-# Brotli has no CMake package. The encoder is for tests.
+# hiredis and Brotli have no CMake packages. Brotli's encoder is for tests.
 find_package(PkgConfig REQUIRED)
+pkg_check_modules(STINT_HIREDIS REQUIRED IMPORTED_TARGET hiredis)
 pkg_check_modules(STINT_BROTLI REQUIRED IMPORTED_TARGET libbrotlidec)
 if(STINT_TESTS)
   pkg_check_modules(STINT_BROTLI_ENCODER REQUIRED IMPORTED_TARGET libbrotlienc)

@@ -20,21 +20,10 @@ void LeaseSet::advance(Duration ttl, TimePoint now) {
   }
 }
 
-Check LeaseSet::check(const Spec& spec, std::int64_t need) const noexcept {
-  if (need > spec.quota || spec.quota == 0) return {Verdict::never_fits, Duration::zero()};
-  if (live() + need <= spec.quota) return {};
-  return {Verdict::refused, kSlotHint};
-}
-
 void LeaseSet::put(const base::Id& id, TimePoint expiry) {
   expiries_.insert_or_assign(id, expiry);
   earliest_ = std::min(earliest_, expiry);
   latest_ = std::max(latest_, expiry);
-}
-
-Reading LeaseSet::read(const Spec& spec) const noexcept {
-  const std::int64_t remaining = std::max<std::int64_t>(spec.quota - live(), 0);
-  return {remaining, remaining == 0 ? kSlotHint : Duration::zero()};
 }
 
 TimePoint LeaseSet::spent_at() const noexcept {

@@ -23,6 +23,7 @@ struct TokenBucket {
 
   // Changes nothing in a rest; GCC warns of an assignment to `rest` that could lose bits.
   static constexpr std::int64_t kRestBits = (std::int64_t{1} << 45) - 1;
+  static constexpr std::uint64_t kFillsBits = (std::uint64_t{1} << 18) - 1;
 
   [[nodiscard]] static TokenBucket fresh(const Spec& spec) noexcept {
     return {TimePoint{}, spec.capacity, 0, 0};

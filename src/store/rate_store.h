@@ -1,6 +1,7 @@
 // The contract of a store: where buckets live, and whose clock decides.
 #pragma once
 
+#include <atomic>
 #include <boost/container/small_vector.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,9 @@ struct BucketSlot {
   std::uint64_t birth = 0;  // the store's: tells the bucket that was charged from a later one
   bool charged = false;     // an admitted admission does not charge a shadow bucket that refused
   bool overflow = false;    // the bucket that decided, and was charged, is the policy's shared one
+  // Charged in this process, in an outage: which charges of the bucket it belongs to; 0: it was
+  // charged at the store.
+  std::uint64_t local = 0;
 };
 
 // One admission and its later settlement: a record that travels to the store and back, and is
@@ -60,6 +64,10 @@ struct BucketSlot {
 struct AdmissionRecord {
   base::Id id;  // unique; names log entries and leases
   Duration lease_ttl{0};
+  // Set from any thread once nobody waits for the answer any more; null: somebody always does. A
+  // store that has to send an admission looks before it does: one that is cancelled it drops, and
+  // answers undecided (`unavailable`), nothing charged. May be gone once `acquire` has completed.
+  const std::atomic<bool>* cancelled = nullptr;
   // At most one of each policy: at the cap they would share one bucket.
   boost::container::small_vector<BucketSlot, 2> buckets;
   boost::container::small_vector<LimitSlot, 4> slots;
@@ -101,6 +109,9 @@ struct StoreStats {
 // All calls are asynchronous in form: they complete by calling `done` exactly once, before they
 // return (the memory store always does) or later on a thread of the store. Records, renewals and
 // results that are passed by reference must stay alive, and be left alone, until then.
+//
+// A store that answers later has completed every call before it ends, and before what its callers
+// made of the answers ends: whoever made it sees to that.
 //
 // Thread rule: any thread, at any time, but for one record one call at a time.
 class RateStore {

@@ -1,0 +1,232 @@
+#include "store/redis/lane.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace stint::store {
+namespace {
+
+constexpr std::uint64_t kBirthBits = (std::uint64_t{1} << 52) - 1;
+
+}  // namespace
+
+struct Lane::Batch {
+  explicit Batch(std::string_view keys_begin) : plan(keys_begin) {}
+  Plan plan;
+  std::vector<Ask> asks;
+  std::deque<Doing> changes;  // the plan points into it
+  Duration deadline = Duration::max();
+};
+
+Lane::Lane(net::EventLoop& loop, redis::Target& target, ServerClock& clock, const Scripts& scripts,
+           std::string_view keys_begin, base::Entropy& entropy, LaneOptions options,
+           LaneHooks hooks)
+    : loop_(loop),
+      target_(target),
+      clock_(clock),
+      scripts_(scripts),
+      keys_begin_(keys_begin),
+      options_(options),
+      hooks_(std::move(hooks)),
+      births_(entropy.next()) {}
+
+Lane::~Lane() = default;
+
+void Lane::ask(AdmissionRecord& record, Plan::Buckets buckets, bool look, DecidedDone done) {
+  Ask ask;
+  ask.record = &record;
+  ask.buckets = std::move(buckets);
+  ask.deadline = loop_.now() + options_.timeout;
+  ask.done = std::move(done);
+  ask.look = look;
+  asks_.push_back(std::move(ask));
+  pump();
+}
+
+void Lane::change(Change change, ChangedDone done) {
+  Doing doing;
+  doing.change = std::move(change);
+  doing.deadline = loop_.now() + options_.timeout;
+  doing.done = std::move(done);
+  changes_.push_back(std::move(doing));
+  pump();
+}
+
+void Lane::pump() {
+  // Answers may come before a call returns, and those who get them may ask again.
+  if (pumping_) return;
+  pumping_ = true;
+  while (in_flight_ < options_.calls_in_flight && send_next()) {
+  }
+  pumping_ = false;
+}
+
+bool Lane::send_next() {
+  if (!target_.available()) {
+    if (asks_.empty() && changes_.empty()) return false;
+    fail_queued(std::string(target_.name()) + " cannot be reached");
+    return true;
+  }
+  drop_expired();
+  std::unique_ptr<Batch> batch = take_batch();
+  if (batch->plan.empty()) return false;
+  send(std::move(batch));
+  return true;
+}
+
+void Lane::drop_expired() {
+  const Duration now = loop_.now();
+  const auto gone = [&](const Ask& ask) {
+    return ask.deadline <= now || (ask.record->cancelled != nullptr && ask.record->cancelled->load());
+  };
+  while (!asks_.empty() && gone(asks_.front())) {
+    Ask ask = std::move(asks_.front());
+    asks_.pop_front();
+    ask.done({Answer::Fate::undecided, true, "waited too long to be sent"});
+  }
+  while (!changes_.empty() && changes_.front().deadline <= now) {
+    Doing doing = std::move(changes_.front());
+    changes_.pop_front();
+    doing.done({Changed::Kind::not_run, std::move(doing.change), "waited too long to be sent"});
+  }
+}
+
+std::unique_ptr<Lane::Batch> Lane::take_batch() {
+  auto batch = std::make_unique<Batch>(keys_begin_);
+  while (!changes_.empty()) {
+    batch->changes.push_back(std::move(changes_.front()));
+    if (!batch->plan.add(batch->changes.back().change)) {
+      changes_.front() = std::move(batch->changes.back());
+      batch->changes.pop_back();
+      break;
+    }
+    changes_.pop_front();
+    batch->deadline = std::min(batch->deadline, batch->changes.back().deadline);
+  }
+  while (!asks_.empty()) {
+    Ask& ask = asks_.front();
+    if (!batch->plan.add(*ask.record, ask.buckets, ask.look)) break;
+    batch->deadline = std::min(batch->deadline, ask.deadline);
+    batch->asks.push_back(std::move(ask));
+    asks_.pop_front();
+  }
+  return batch;
+}
+
+void Lane::send(std::unique_ptr<Batch> batch) {
+  const Duration sent = loop_.now();
+  batch->plan.finish(clock_.at(batch->deadline), new_birth());
+  ++in_flight_;
+  const std::array args = {batch->plan.text()};
+  const Batch& sending = *batch;
+  const std::span<const std::string_view> keys = sending.plan.keys();
+  const Duration deadline = sending.deadline;
+  target_.call(scripts_.decide, keys, args, deadline,
+               [this, batch = std::move(batch), sent](redis::CallResult result) {
+                 --in_flight_;
+                 answered(*batch, std::move(result), sent);
+                 pump();
+               });
+}
+
+void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
+  if (!result) {
+    const bool uncharged = result.error().fate == redis::Fate::not_run;
+    return fail(batch, uncharged,
+                std::string(target_.name()) + ": " + result.error().text);
+  }
+  const Duration received = loop_.now();
+  if (hooks_.on_latency) hooks_.on_latency(received - sent);
+  const Answer answer = replay(batch.plan, *result);
+  if (answer.kind != Answer::Kind::unusable) {
+    clock_.learn(answer.now, sent, received);
+    if (hooks_.on_learned) hooks_.on_learned();
+  }
+  if (answer.disagreements > 0 && hooks_.on_fault) {
+    hooks_.on_fault("the steps of the script and those of the program disagree");
+  }
+  switch (answer.kind) {
+    case Answer::Kind::decided:
+      return decided(batch, answer);
+    case Answer::Kind::late:
+      return try_again(batch);
+    case Answer::Kind::unusable:
+      if (hooks_.on_fault) hooks_.on_fault(answer.why);
+      return fail(batch, false, answer.why);
+  }
+}
+
+void Lane::decided(Batch& batch, const Answer& answer) {
+  if (!answer.why.empty() && hooks_.on_fault) {
+    hooks_.on_fault("a bucket's key cannot be read: " + answer.why);
+  }
+  for (std::size_t i = 0; i < batch.changes.size(); ++i) {
+    Doing& doing = batch.changes[i];
+    Changed changed;
+    changed.kind = answer.changes[i] ? Changed::Kind::done : Changed::Kind::unknown;
+    if (!answer.changes[i]) changed.why = "the bucket's key cannot be read";
+    doing.done(std::move(changed));
+  }
+  for (std::size_t i = 0; i < batch.asks.size(); ++i) {
+    Decided decided{answer.admissions[i], true, {}};
+    if (decided.fate == Answer::Fate::undecided) decided.why = answer.why;
+    batch.asks[i].done(std::move(decided));
+  }
+}
+
+// The server's time was later than we took it for, or the call was long on its way: nothing has
+// run. What has time left is sent once more, by the time that is known now.
+void Lane::try_again(Batch& batch) {
+  const std::string why = std::string(target_.name()) + ": the call came too late";
+  const Duration now = loop_.now();
+  for (std::size_t i = batch.changes.size(); i > 0; --i) {
+    Doing& doing = batch.changes[i - 1];
+    if (doing.again || doing.deadline <= now) {
+      doing.done({Changed::Kind::not_run, std::move(doing.change), why});
+    } else {
+      doing.again = true;
+      changes_.push_front(std::move(doing));
+    }
+  }
+  for (std::size_t i = batch.asks.size(); i > 0; --i) {
+    Ask& ask = batch.asks[i - 1];
+    if (ask.again || ask.deadline <= now) {
+      ask.done({Answer::Fate::undecided, true, why});
+    } else {
+      ask.again = true;
+      asks_.push_front(std::move(ask));
+    }
+  }
+}
+
+void Lane::fail(Batch& batch, bool uncharged, const std::string& why) {
+  const auto charging = static_cast<std::size_t>(
+      std::ranges::count_if(batch.asks, [](const Ask& ask) { return !ask.look; }));
+  if (!uncharged && charging > 0 && hooks_.on_unknown_charges) hooks_.on_unknown_charges(charging);
+  for (Doing& doing : batch.changes) {
+    if (uncharged) {
+      doing.done({Changed::Kind::not_run, std::move(doing.change), why});
+    } else {
+      doing.done({Changed::Kind::unknown, {}, why});
+    }
+  }
+  for (Ask& ask : batch.asks) ask.done({Answer::Fate::undecided, uncharged, why});
+}
+
+void Lane::fail_queued(const std::string& why) {
+  Batch batch(keys_begin_);
+  batch.changes.swap(changes_);
+  for (Ask& ask : asks_) batch.asks.push_back(std::move(ask));
+  asks_.clear();
+  fail(batch, true, why);
+}
+
+std::int64_t Lane::new_birth() noexcept {
+  births_ += Plan::kMaxBuckets + 1;
+  // Odd multiples keep the numbers apart by more than a plan uses; not 0, which is "any".
+  return static_cast<std::int64_t>((births_ & kBirthBits) | 1U);
+}
+
+}  // namespace stint::store

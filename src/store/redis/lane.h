@@ -1,0 +1,121 @@
+// Group commit: what waits for one target, in as few calls as carry it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/entropy.h"
+#include "net/event_loop.h"
+#include "redis/target.h"
+#include "store/redis/change.h"
+#include "store/redis/plan.h"
+#include "store/redis/replay.h"
+#include "store/redis/scripts.h"
+#include "store/redis/server_clock.h"
+
+namespace stint::store {
+
+// What came of an admission, or of that part of it which the lane's target decides.
+struct Decided {
+  Answer::Fate fate = Answer::Fate::undecided;
+  // Undecided: whether it is certain that nothing was charged, and why.
+  bool uncharged = false;
+  std::string why{};
+};
+
+struct Changed {
+  enum class Kind : std::uint8_t {
+    done,
+    not_run,  // certainly nothing was changed; here it is again
+    unknown,  // may have been carried out
+  };
+  Kind kind = Kind::unknown;
+  Change change{};  // of `not_run`
+  std::string why{};
+};
+
+// What a lane has to tell about. All may be empty.
+struct LaneHooks {
+  std::function<void(Duration)> on_latency{};             // of one call that was answered
+  std::function<void(std::size_t)> on_unknown_charges{};  // admissions whose charge is unknown
+  std::function<void(std::string_view)> on_fault{};       // what an operator should know
+  std::function<void()> on_learned{};                     // the clock has learned
+};
+
+struct LaneOptions {
+  std::size_t calls_in_flight = 4;  // more admissions wait, and go together. 1 or more
+  Duration timeout = std::chrono::milliseconds{50};  // from queueing to the answer
+};
+
+// Admissions and changes are sent at once while fewer than `calls_in_flight` calls are under way;
+// beyond that they queue, and the next call takes what has queued, as far as a Plan takes it. An
+// admission that has expired or is cancelled is dropped before it is sent.
+// Thread rule: the thread of its event loop.
+class Lane {
+ public:
+  using DecidedDone = std::move_only_function<void(Decided)>;
+  using ChangedDone = std::move_only_function<void(Changed)>;
+
+  // All must outlive it.
+  Lane(net::EventLoop& loop, redis::Target& target, ServerClock& clock, const Scripts& scripts,
+       std::string_view keys_begin, base::Entropy& entropy, LaneOptions options, LaneHooks hooks);
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // `done` is called exactly once, maybe before it returns, and at the latest soon after the
+  // timeout. The record must lie still until then.
+  void ask(AdmissionRecord& record, Plan::Buckets buckets, bool look, DecidedDone done);
+  void change(Change change, ChangedDone done);
+
+  [[nodiscard]] redis::Target& target() noexcept { return target_; }
+
+ private:
+  struct Ask {
+    AdmissionRecord* record = nullptr;
+    Plan::Buckets buckets{};
+    Duration deadline{0};
+    DecidedDone done{};
+    bool look = false;
+    bool again = false;  // sent once before, and came too late by a clock we had wrong
+  };
+  struct Doing {
+    Change change{};
+    Duration deadline{0};
+    ChangedDone done{};
+    bool again = false;
+  };
+  struct Batch;
+
+  void pump();
+  void drop_expired();
+  // Whether something was taken from the queues.
+  bool send_next();
+  [[nodiscard]] std::unique_ptr<Batch> take_batch();
+  void send(std::unique_ptr<Batch> batch);
+  void answered(Batch& batch, redis::CallResult result, Duration sent);
+  void decided(Batch& batch, const Answer& answer);
+  void try_again(Batch& batch);
+  void fail(Batch& batch, bool uncharged, const std::string& why);
+  void fail_queued(const std::string& why);
+  [[nodiscard]] std::int64_t new_birth() noexcept;
+
+  net::EventLoop& loop_;
+  redis::Target& target_;
+  ServerClock& clock_;
+  const Scripts& scripts_;
+  const std::string_view keys_begin_;
+  const LaneOptions options_;
+  const LaneHooks hooks_;
+  std::uint64_t births_;
+  std::deque<Ask> asks_;
+  std::deque<Doing> changes_;
+  std::size_t in_flight_ = 0;
+  bool pumping_ = false;
+};
+
+}  // namespace stint::store

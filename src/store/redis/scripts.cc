@@ -1,0 +1,19 @@
+#include "store/redis/scripts.h"
+
+#include <string>
+
+namespace stint::store {
+namespace {
+
+redis::Script make(const char* name, std::string_view prelude, std::string_view body) {
+  return {name, std::string(prelude).append(body)};
+}
+
+}  // namespace
+
+Scripts::Scripts(std::string_view prelude)
+    : decide(make("decide", prelude, lua::decide)),
+      announce(make("announce", prelude, lua::announce)),
+      look(make("look", prelude, lua::look)) {}
+
+}  // namespace stint::store

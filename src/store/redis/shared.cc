@@ -1,0 +1,80 @@
+#include "store/redis/shared.h"
+
+#include <utility>
+
+#include "store/redis/layout.h"
+
+namespace stint::store {
+namespace {
+
+constexpr Duration kTellEvery = std::chrono::seconds{10};
+
+std::string random_name(base::Entropy& entropy) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string name;
+  for (int half = 0; half < 2; ++half) {
+    std::uint64_t bits = entropy.next();
+    for (int i = 0; i < 16; ++i, bits >>= 4) name.push_back(kDigits[bits & 0xF]);
+  }
+  return name;
+}
+
+}  // namespace
+
+Shared::Shared(RedisStoreOptions made, const Clock& clock, base::Entropy& with)
+    : options(std::move(made)),
+      scripts(options.scripts != nullptr ? *options.scripts : own_scripts),
+      keys_begin(store::keys_begin(options.key_prefix)),
+      replicas_key(keys_begin + "replicas"),
+      replica(random_name(with)),
+      entropy(with),
+      heard({.max_buckets = options.max_buckets,
+             .hash_seed = with.next(),
+             .lease_ttl = options.lease_ttl}),
+      local({.max_buckets = options.max_buckets, .hash_seed = with.next()}),
+      clock_(clock),
+      offset_((clock.wall_now().time_since_epoch() - clock.steady_now()).count()),
+      replicas_(options.replicas) {}
+
+TimePoint Shared::now() const noexcept {
+  return TimePoint{clock_.steady_now() + Duration{offset_.load(std::memory_order_relaxed)}};
+}
+
+void Shared::warn(const std::string& kind, const std::string& text) {
+  if (!options.hooks.on_warning) return;
+  const Duration now = clock_.steady_now();
+  {
+    const base::MutexLock lock(mutex_);
+    const auto [told, first] = told_.try_emplace(kind, now);
+    if (!first && now - told->second < kTellEvery) return;
+    told->second = now;
+  }
+  options.hooks.on_warning(text);
+}
+
+void Shared::set_degraded(std::string_view target, bool degraded, const std::string& why) {
+  bool turned = false;
+  {
+    const base::MutexLock lock(mutex_);
+    auto found = health_.find(target);
+    if (found == health_.end()) found = health_.emplace(std::string(target), Health{}).first;
+    Health& health = found->second;
+    const int before = health.degraded_loops;
+    health.degraded_loops += degraded ? 1 : -1;
+    if (degraded) health.why = why;
+    turned = (before == 0) != (health.degraded_loops == 0);
+  }
+  if (turned && options.hooks.on_degraded) options.hooks.on_degraded(target, degraded);
+}
+
+std::vector<RedisTargetHealth> Shared::health() const {
+  const base::MutexLock lock(mutex_);
+  std::vector<RedisTargetHealth> all;
+  for (const auto& [name, health] : health_) {
+    const bool degraded = health.degraded_loops > 0;
+    all.push_back({name, degraded, degraded ? health.why : std::string{}});
+  }
+  return all;
+}
+
+}  // namespace stint::store

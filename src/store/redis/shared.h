@@ -1,0 +1,67 @@
+// What the parts of a Redis store on several event loops share.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/entropy.h"
+#include "base/mutex.h"
+#include "stint/time.h"
+#include "store/redis/heard.h"
+#include "store/redis/local_counters.h"
+#include "store/redis/redis_store.h"
+
+namespace stint::store {
+
+// Thread rule: any thread.
+class Shared {
+ public:
+  Shared(RedisStoreOptions options, const Clock& clock, base::Entropy& entropy);
+
+  // The store's time as last learned from any server; the wall clock's until then.
+  [[nodiscard]] TimePoint now() const noexcept;
+  void learn(Duration offset) noexcept { offset_.store(offset.count(), std::memory_order_relaxed); }
+
+  [[nodiscard]] std::int64_t replicas() const noexcept {
+    return replicas_.load(std::memory_order_relaxed);
+  }
+  void set_replicas(std::int64_t replicas) noexcept {
+    replicas_.store(replicas, std::memory_order_relaxed);
+  }
+
+  // Tells it unless something of the same kind was told in the last ten seconds.
+  void warn(const std::string& kind, const std::string& text);
+
+  // One of the loops says how it stands with a server; the first one that is in trouble and the
+  // last one that is not are told on.
+  void set_degraded(std::string_view target, bool degraded, const std::string& why);
+  [[nodiscard]] std::vector<RedisTargetHealth> health() const;
+
+  const RedisStoreOptions options;
+  const Scripts own_scripts;
+  const Scripts& scripts;
+  const std::string keys_begin;
+  const std::string replicas_key;
+  const std::string replica;  // this process, for the announcements
+  base::Entropy& entropy;
+  Heard heard;
+  LocalCounters local;
+
+ private:
+  struct Health {
+    int degraded_loops = 0;
+    std::string why;
+  };
+
+  const Clock& clock_;
+  std::atomic<std::int64_t> offset_;  // store time - steady time, us
+  std::atomic<std::int64_t> replicas_;
+  mutable base::Mutex mutex_;
+  std::map<std::string, Duration, std::less<>> told_ STINT_GUARDED_BY(mutex_);  // by kind
+  std::map<std::string, Health, std::less<>> health_ STINT_GUARDED_BY(mutex_);  // by target
+};
+
+}  // namespace stint::store

@@ -1,0 +1,219 @@
+#include "store/redis/sweep.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "limit/bucket_key.h"
+#include "limit/fixed_window.h"
+#include "limit/sliding_window.h"
+#include "limit/token_bucket.h"
+#include "store/redis/layout.h"
+
+namespace stint::store {
+namespace {
+
+// How many places of its table SCAN looks at for a page.
+constexpr std::size_t kMostPerScan = 256;
+
+// The beginning of keys as a pattern of SCAN, where some characters mean something else.
+std::string scan_pattern(std::string_view begin) {
+  std::string pattern;
+  for (const char c : begin) {
+    if (std::string_view("*?[]\\^-").contains(c)) pattern.push_back('\\');
+    pattern.push_back(c);
+  }
+  return pattern + "{*}";
+}
+
+// A key longer than limit::kMaxKey: its text is in the bucket.
+bool hashed(std::string_view key) { return key.contains(":%#"); }
+
+struct Live {
+  std::int64_t leases = 0;
+  const redis::Value* logs = nullptr;
+  std::size_t next_log = 0;
+};
+
+// What a listing shows of a limit now; `spent` if it says no more than a fresh one.
+std::int64_t value_of(const StoredBucket::Stored& stored, TimePoint now, Live& live, bool& spent) {
+  const auto& numbers = stored.numbers;
+  const auto at = [](std::int64_t us) { return TimePoint{Duration{us}}; };
+  switch (stored.spec.name.algorithm) {
+    case Algorithm::fixed_window: {
+      limit::FixedWindow state{at(numbers[0]), numbers[1]};
+      state.advance(stored.spec, now);
+      spent = state.spent_at(stored.spec) <= now;
+      return state.used;
+    }
+    case Algorithm::sliding_window: {
+      limit::SlidingWindow state{at(numbers[0]), numbers[1], numbers[2]};
+      state.advance(stored.spec, now);
+      spent = state.spent_at(stored.spec) <= now;
+      return state.current;
+    }
+    case Algorithm::token_bucket: {
+      limit::TokenBucket state{at(numbers[0]), numbers[1]};
+      state.rest = numbers[2] & limit::TokenBucket::kRestBits;
+      state.advance(stored.spec, now);
+      spent = state.spent_at(stored.spec) <= now;
+      return state.level;
+    }
+    case Algorithm::sliding_log: {
+      const std::int64_t used = (*live.logs)[live.next_log++].integer();
+      spent = used == 0;
+      return used;
+    }
+    case Algorithm::concurrency:
+      spent = live.leases == 0;
+      return live.leases;
+  }
+  std::unreachable();
+}
+
+std::optional<SweptBucket> describe(std::string_view key, const redis::Value& looked,
+                                    TimePoint now) {
+  const auto stored = parse_bucket(looked[0].text());
+  if (!stored) return std::nullopt;
+  SweptBucket bucket;
+  bucket.key = key;
+  bucket.info.key = stored->text.empty() ? std::string(key) : stored->text;
+  Live live{looked[1].integer(), &looked[2], 0};
+  bool all_spent = true;
+  for (const StoredBucket::Stored& limit : stored->limits) {
+    bool spent = false;
+    const std::int64_t value = value_of(limit, now, live, spent);
+    all_spent = all_spent && spent;
+    const limit::LimitName& name = limit.spec.name;
+    bucket.info.counters.push_back({name.unit, name.algorithm, name.window, value});
+    if (name.algorithm == Algorithm::sliding_log) bucket.logs.push_back(name.window);
+  }
+  if (all_spent) return std::nullopt;
+  return bucket;
+}
+
+class Sweep : public std::enable_shared_from_this<Sweep> {
+ public:
+  Sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
+        std::move_only_function<void(SweptPage)> done)
+      : target_(target),
+        scripts_(scripts),
+        request_(std::move(request)),
+        done_(std::move(done)),
+        count_(std::clamp<std::size_t>(request_.page_size, 1, kMostPerScan)) {
+    if (request_.from.skip > 0) count_ = 1;
+  }
+
+  void scan() {
+    const std::string cursor = std::to_string(request_.from.scan);
+    const std::string pattern = scan_pattern(request_.keys_begin);
+    const std::string count = std::to_string(count_);
+    const std::array<std::string_view, 6> words = {"SCAN", cursor, "MATCH",
+                                                   pattern, "COUNT", count};
+    target_.command(words, request_.deadline,
+                    [self = shared_from_this()](redis::CallResult result) {
+                      self->scanned(std::move(result));
+                    });
+  }
+
+ private:
+  void scanned(redis::CallResult result) {
+    if (!result) return fail(result.error());
+    page_.next.scan = static_cast<std::uint64_t>((*result)[0].number().value_or(0));
+    keys_.clear();
+    for (const redis::Value& key : (*result)[1].elements()) {
+      const auto bucket = bucket_of(request_.keys_begin, key.text());
+      if (!bucket) continue;
+      if (hashed(*bucket) || limit::matches(request_.pattern, *bucket)) keys_.emplace_back(*bucket);
+    }
+    std::ranges::sort(keys_);  // SCAN may answer a key twice
+    keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
+    const std::size_t skip = std::min<std::size_t>(request_.from.skip, keys_.size());
+    keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(skip));
+    if (keys_.size() > request_.page_size && count_ > 1) {
+      count_ = std::max<std::size_t>(count_ / 4, 1);
+      return scan();
+    }
+    page_.more = page_.next.scan != 0;
+    if (keys_.size() > request_.page_size) {
+      keys_.resize(request_.page_size);
+      page_.next = {request_.from.scan,
+                    static_cast<std::uint8_t>(std::min<std::size_t>(skip + keys_.size(), 255))};
+      page_.more = true;
+    }
+    if (keys_.empty()) return done_(std::move(page_));
+    look();
+  }
+
+  void look() {
+    std::vector<std::string> names;
+    names.reserve(2 * keys_.size());
+    for (const std::string& key : keys_) {
+      append_counters_key(names.emplace_back(), request_.keys_begin, key);
+      append_leases_key(names.emplace_back(), request_.keys_begin, key);
+    }
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    target_.call(scripts_.look, views, {}, request_.deadline,
+                 [self = shared_from_this()](redis::CallResult result) {
+                   self->looked(std::move(result));
+                 });
+  }
+
+  void looked(redis::CallResult result) {
+    if (!result) return fail(result.error());
+    const TimePoint now{Duration{(*result)[0].integer()}};
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      auto bucket = describe(keys_[i], (*result)[i + 1], now);
+      if (!bucket || !limit::matches(request_.pattern, bucket->info.key)) continue;
+      page_.buckets.push_back(std::move(*bucket));
+    }
+    done_(std::move(page_));
+  }
+
+  void fail(const redis::CallError& error) {
+    page_ = {};
+    page_.error = error.text.empty() ? to_string(error.reason) : error.text;
+    done_(std::move(page_));
+  }
+
+  redis::Target& target_;
+  const Scripts& scripts_;
+  const SweepRequest request_;
+  std::move_only_function<void(SweptPage)> done_;
+  std::size_t count_;
+  std::vector<std::string> keys_;
+  SweptPage page_;
+};
+
+}  // namespace
+
+void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
+           std::move_only_function<void(SweptPage)> done) {
+  std::make_shared<Sweep>(target, scripts, std::move(request), std::move(done))->scan();
+}
+
+void remove_buckets(redis::Target& target, std::string_view keys_begin,
+                    const std::vector<SweptBucket>& buckets, Duration deadline,
+                    std::move_only_function<void(std::size_t)> done) {
+  if (buckets.empty()) return done(0);
+  std::vector<std::string> counters = {"UNLINK"};
+  std::vector<std::string> others = {"UNLINK"};
+  for (const SweptBucket& bucket : buckets) {
+    append_counters_key(counters.emplace_back(), keys_begin, bucket.key);
+    append_leases_key(others.emplace_back(), keys_begin, bucket.key);
+    for (const Duration window : bucket.logs) {
+      append_log_key(others.emplace_back(), keys_begin, bucket.key, window);
+    }
+  }
+  // Others first: counters without their log or leases are a bucket of which less is used.
+  const std::vector<std::string_view> first(others.begin(), others.end());
+  target.command(first, deadline, [](const redis::CallResult&) {});
+  const std::vector<std::string_view> second(counters.begin(), counters.end());
+  target.command(second, deadline, [done = std::move(done)](redis::CallResult result) mutable {
+    done(result ? static_cast<std::size_t>(result->integer()) : 0);
+  });
+}
+
+}  // namespace stint::store
