@@ -12,6 +12,8 @@ namespace {
 
 constexpr Duration kLookAtFiles = std::chrono::milliseconds{200};
 constexpr Duration kLookAtWorkers = std::chrono::milliseconds{10};
+// For calls to the store whose requests were ended, beyond the time-out of one.
+constexpr Duration kLastCalls = std::chrono::seconds{1};
 
 observe::LogLevel level_of(config::LogLevel level) {
   switch (level) {
@@ -132,7 +134,7 @@ std::expected<void, StartError> Service::load_resources() {
     adopt(given_);
     return {};
   }
-  loader_.emplace(bootstrap_.resources_file, environment_);
+  loader_.emplace(bootstrap_.resources_file, environment_, bootstrap_.ratelimit.on_store_error);
   const auto loaded = loader_->poll();
   if (!loaded) return {};  // somebody is writing it: 503 until it is whole
   if (const auto* faults = std::get_if<std::vector<config::Fault>>(&*loaded)) {
@@ -214,6 +216,11 @@ net::Task<void> Service::obey_signals() {
       co_await loop_.wait_for(kLookAtWorkers);
     }
     worker->join();
+  }
+  // What was abandoned in the end is settled, too.
+  const Duration deadline = loop_.now() + gateway_->store_calls()->settle_timeout + kLastCalls;
+  while (gateway_->orphan_calls() > 0 && loop_.now() < deadline) {
+    co_await loop_.wait_for(kLookAtWorkers);
   }
   if (metrics_server_) co_await metrics_server_->stop();
   tasks_.cancel_all();

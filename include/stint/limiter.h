@@ -141,6 +141,12 @@ struct LimiterStats {
 // Thread rule: all functions may be called from any thread at any time, except that nothing may
 // run during destruction. It must outlive its reservations. No call throws (but std::bad_alloc),
 // and none waits for anything but short critical sections.
+//
+// The calls that ask the store come in two forms. One returns the answer, and waits for it where
+// the counters are not in this process. The other never waits: `done` is called exactly once, on
+// the caller's thread before the call returns (as counters in this process always do) or later on
+// a thread of the store, where it must be quick and must not throw. Arguments passed by reference
+// or view need to live only until the call returns; the limiter, until `done` was called.
 class Limiter {
  public:
   // Errors: invalid_argument; the field names an option or a policy's part.
@@ -154,9 +160,13 @@ class Limiter {
   // Decides over all buckets of the request at once: charges every one or none. Undecided is an
   // outcome, not an error. Errors: invalid_argument ("cost.requests", ...), nothing is charged.
   [[nodiscard]] Result<Admission> admit(const Attributes& attributes, const Cost& cost = {});
+  void admit(const Attributes& attributes, const Cost& cost,
+             std::move_only_function<void(Result<Admission>)> done);
 
   // What `admit` would say now; charges nothing and creates nothing.
   [[nodiscard]] Result<Decision> peek(const Attributes& attributes, const Cost& cost = {});
+  void peek(const Attributes& attributes, const Cost& cost,
+            std::move_only_function<void(Result<Decision>)> done);
 
   // Puts other policies into force for admissions from now on. Counters stay where a policy's
   // id, its group_by and the limit's unit, window and algorithm are the same; others start anew.
@@ -166,12 +176,15 @@ class Limiter {
   // Forgets the buckets whose full key matches the pattern (`*` any text, `?` one byte), and
   // says how many. Held reservations stay valid; what they give back is dropped.
   std::size_t reset(std::string_view pattern);
+  void reset(std::string_view pattern, std::move_only_function<void(std::size_t)> done);
 
   // Buckets whose full key matches, at most `page_size` (1 to 1,000) of them; `cursor` 0 starts.
   // A bucket that is there during the whole listing is in it; work per call is bounded, so a
   // page may be short or empty before the last.
   [[nodiscard]] Result<BucketPage> list(std::string_view pattern, std::uint64_t cursor = 0,
                                         std::size_t page_size = 100) const;
+  void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
+            std::move_only_function<void(Result<BucketPage>)> done) const;
 
   [[nodiscard]] LimiterStats stats() const;
 

@@ -27,6 +27,10 @@ struct Booking {
   std::uint64_t caller = 0;  // whose mean output this one teaches (LearnedOutputs)
   bool teaches = false;
   bool wants_slot = false;  // asks for a slot of a concurrency limit
+  // Whom to tell, kept here so that what the store is given to call is small.
+  std::move_only_function<void(Result<Admission>)> admitted;
+  std::move_only_function<void(Result<Decision>)> peeked;
+  std::move_only_function<void(Result<void>)> settled;
 
   // The lease keeper's; guarded by its mutex.
   boost::intrusive::list_member_hook<> hook;

@@ -21,6 +21,7 @@ class DeferredStore : public store::RateStore {
   // With `down`, acquire is undecided and settle unavailable; nothing is counted.
   bool down = false;
   std::size_t renewals = 0;
+  store::AdmissionRecord* last = nullptr;  // that was to be acquired
 
   [[nodiscard]] std::size_t pending() const { return pending_.size(); }
   void complete() {
@@ -30,6 +31,7 @@ class DeferredStore : public store::RateStore {
   }
 
   void acquire(store::AdmissionRecord& record, store::Done done) override {
+    last = &record;
     if (down) {
       record.outcome = Outcome::undecided;
       record.error = {ErrorCode::unavailable, "", "the store is away"};

@@ -76,6 +76,14 @@ Result<Admission> Limiter::admit(const Attributes& attributes, const Cost& cost)
 Result<Decision> Limiter::peek(const Attributes& attributes, const Cost& cost) {
   return core_->peek(attributes, cost);
 }
+void Limiter::admit(const Attributes& attributes, const Cost& cost,
+                    std::move_only_function<void(Result<Admission>)> done) {
+  core_->admit(attributes, cost, std::move(done));
+}
+void Limiter::peek(const Attributes& attributes, const Cost& cost,
+                   std::move_only_function<void(Result<Decision>)> done) {
+  core_->peek(attributes, cost, std::move(done));
+}
 Result<void> Limiter::set_policies(const std::vector<Policy>& policies) {
   return core_->set_policies(policies);
 }
@@ -83,6 +91,13 @@ std::size_t Limiter::reset(std::string_view pattern) { return core_->reset(patte
 Result<BucketPage> Limiter::list(std::string_view pattern, std::uint64_t cursor,
                                  std::size_t page_size) const {
   return core_->list(pattern, cursor, page_size);
+}
+void Limiter::reset(std::string_view pattern, std::move_only_function<void(std::size_t)> done) {
+  core_->reset(pattern, std::move(done));
+}
+void Limiter::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
+                   std::move_only_function<void(Result<BucketPage>)> done) const {
+  core_->list(pattern, cursor, page_size, std::move(done));
 }
 LimiterStats Limiter::stats() const { return core_->stats(); }
 

@@ -1,6 +1,8 @@
 #include "admission/limiter_core.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,10 +38,55 @@ bool expects_output(const policy::CompiledPolicy& policy) {
   });
 }
 
+// No policy applies: there is nothing to ask the store, and nothing to settle with it.
+bool asks_nothing(const Booking& booking) noexcept { return booking.record.buckets.empty(); }
+
 bool names_charges(const limit::Spec& spec) noexcept {
   return spec.name.algorithm == Algorithm::concurrency ||
          spec.name.algorithm == Algorithm::sliding_log;
 }
+
+// A reset over all its pages. Whether a page is answered before its call returns or later, the
+// next one is asked for from the same depth of the stack.
+class ResetPages {
+ public:
+  ResetPages(std::shared_ptr<store::RateStore> store, std::string pattern, Cleared done)
+      : store_(std::move(store)), pattern_(std::move(pattern)), done_(std::move(done)) {}
+
+  static void go_on(std::shared_ptr<ResetPages> self) {
+    do {
+      self->page_ = {};
+      self->halves_.store(0, std::memory_order_relaxed);
+      self->store_->reset(self->pattern_, self->cursor_, self->page_, [self] {
+        if (self->second_half() && !self->add_page()) go_on(self);
+      });
+      if (!self->second_half()) return;  // the answer goes on when it comes
+    } while (!self->add_page());
+  }
+
+ private:
+  // The return of the call and its answer: true for the one that comes second.
+  [[nodiscard]] bool second_half() noexcept {
+    return halves_.fetch_add(1, std::memory_order_acq_rel) == 1;
+  }
+
+  // True if it was the last.
+  bool add_page() {
+    removed_ += page_.removed;
+    cursor_ = page_.next;
+    if (cursor_ != 0) return false;
+    done_(removed_);
+    return true;
+  }
+
+  const std::shared_ptr<store::RateStore> store_;
+  const std::string pattern_;
+  Cleared done_;
+  store::ResetPage page_;
+  std::uint64_t cursor_ = 0;
+  std::size_t removed_ = 0;
+  std::atomic<int> halves_{0};
+};
 
 }  // namespace
 
@@ -56,28 +103,47 @@ LimiterCore::LimiterCore(std::shared_ptr<store::RateStore> store,
 Result<Admission> LimiterCore::admit(const Attributes& attributes, const Cost& cost) {
   auto booking = prepare(attributes, cost);
   if (!booking) return std::unexpected(std::move(booking.error()));
+  if (asks_nothing(**booking)) return finish(std::move(*booking));
   Waiter waiter;
   store_->acquire((*booking)->record, [&waiter] { waiter.done(); });
   waiter.wait();
   return finish(std::move(*booking));
 }
 
-void LimiterCore::admit(const Attributes& attributes, const Cost& cost, Admitted done) {
+void LimiterCore::admit(const Attributes& attributes, const Cost& cost, Admitted done,
+                        const std::atomic<bool>* cancelled) {
   auto booking = prepare(attributes, cost);
   if (!booking) return done(std::unexpected(std::move(booking.error())));
+  if (asks_nothing(**booking)) return done(finish(std::move(*booking)));
   store::AdmissionRecord& record = (*booking)->record;
-  store_->acquire(record, [this, booking = std::move(*booking), done = std::move(done)]() mutable {
-    done(finish(std::move(booking)));
+  record.cancelled = cancelled;
+  (*booking)->admitted = std::move(done);
+  store_->acquire(record, [booking = std::move(*booking)]() mutable {
+    booking->record.cancelled = nullptr;
+    Admitted answer = std::move(booking->admitted);
+    LimiterCore& core = *booking->core;
+    answer(core.finish(std::move(booking)));
   });
 }
 
 Result<Decision> LimiterCore::peek(const Attributes& attributes, const Cost& cost) {
   auto booking = prepare(attributes, cost);
   if (!booking) return std::unexpected(std::move(booking.error()));
+  if (asks_nothing(**booking)) return make_decision(**booking);
   Waiter waiter;
   store_->peek((*booking)->record, [&waiter] { waiter.done(); });
   waiter.wait();
   return make_decision(**booking);
+}
+
+void LimiterCore::peek(const Attributes& attributes, const Cost& cost, Peeked done) {
+  auto booking = prepare(attributes, cost);
+  if (!booking) return done(std::unexpected(std::move(booking.error())));
+  if (asks_nothing(**booking)) return done(make_decision(**booking));
+  store::AdmissionRecord& record = (*booking)->record;
+  (*booking)->peeked = std::move(done);
+  store_->peek(record,
+               [booking = std::move(*booking)] { booking->peeked(make_decision(*booking)); });
 }
 
 Result<std::unique_ptr<Booking>> LimiterCore::prepare(const Attributes& attributes,
@@ -89,6 +155,7 @@ Result<std::unique_ptr<Booking>> LimiterCore::prepare(const Attributes& attribut
   booking->policies = booking->table->match(attributes);
   booking->record.lease_ttl = ttl_;
   add_buckets(*booking, attributes, cost);
+  if (asks_nothing(*booking)) booking->record.outcome = Outcome::admitted;
   // Whoever asks for a slot asks a store in which every running request has its own.
   if (booking->wants_slot) keeper_.renew_due();
   return booking;
@@ -196,6 +263,26 @@ Result<BucketPage> LimiterCore::list(std::string_view pattern, std::uint64_t cur
   return page;
 }
 
+void LimiterCore::reset(std::string_view pattern, Cleared done) {
+  auto pages = std::make_shared<ResetPages>(store_, std::string(pattern), std::move(done));
+  ResetPages::go_on(std::move(pages));
+}
+
+void LimiterCore::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
+                       Listed done) {
+  if (page_size < 1 || page_size > 1000) return done(invalid("page_size", "must be 1 to 1000"));
+  keeper_.renew_due();
+  struct Listing {
+    std::string pattern;
+    Listed done;
+    BucketPage page{};
+  };
+  auto listing = std::make_unique<Listing>(std::string(pattern), std::move(done));
+  Listing& held = *listing;
+  store_->list(held.pattern, cursor, page_size, held.page,
+               [listing = std::move(listing)] { listing->done(std::move(listing->page)); });
+}
+
 LimiterStats LimiterCore::stats() const {
   const store::StoreStats store = store_->stats();
   return {.admitted = counts_.sum(kAdmitted),
@@ -235,18 +322,27 @@ void LimiterCore::settle(std::unique_ptr<Booking>& booking, Settlement how, cons
   if (how == Settlement::commit && booking->teaches && usage.output_tokens > 0) {
     core.learned_.learn(booking->caller, usage.output_tokens);
   }
+  if (asks_nothing(*booking)) {
+    booking.reset();
+    return done({});
+  }
+  booking->settled = std::move(done);
+  if (!booking->wants_slot) return send_settlement(std::move(booking));
   Booking& held = *booking;
-  auto send = [&core, booking = std::move(booking), done = std::move(done)]() mutable {
-    store::AdmissionRecord& record = booking->record;
-    core.store_->settle(record, [booking = std::move(booking),
-                                 done = std::move(done)](Result<void> result) mutable {
-      booking.reset();
-      done(std::move(result));
-    });
+  std::move_only_function<void()> then = [booking = std::move(booking)]() mutable {
+    send_settlement(std::move(booking));
   };
-  if (!held.wants_slot) return send();
-  std::move_only_function<void()> then = std::move(send);
   if (core.keeper_.withdraw(held, then)) then();
+}
+
+void LimiterCore::send_settlement(std::unique_ptr<Booking> booking) {
+  store::AdmissionRecord& record = booking->record;
+  store::RateStore& store = *booking->core->store_;
+  store.settle(record, [booking = std::move(booking)](Result<void> result) mutable {
+    Settled done = std::move(booking->settled);
+    booking.reset();
+    done(std::move(result));
+  });
 }
 
 }  // namespace stint::admission

@@ -1,9 +1,12 @@
 // The limiter over any store: matches policies, asks the store, hands out reservations.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "admission/booking.h"
@@ -20,6 +23,9 @@
 namespace stint::admission {
 
 using Admitted = std::move_only_function<void(Result<Admission>)>;
+using Peeked = std::move_only_function<void(Result<Decision>)>;
+using Listed = std::move_only_function<void(Result<BucketPage>)>;
+using Cleared = std::move_only_function<void(std::size_t)>;
 using Settled = Reservation::Done;
 
 // What stint::Limiter is made of. Beside its calls, which wait for the store, it has the same
@@ -33,14 +39,20 @@ class LimiterCore {
               const Clock& clock, Duration ttl, base::Entropy& entropy);
 
   [[nodiscard]] Result<Admission> admit(const Attributes& attributes, const Cost& cost);
-  void admit(const Attributes& attributes, const Cost& cost, Admitted done);
+  // `cancelled`: see AdmissionRecord; must live until `done` was called. Whoever sets it is still
+  // called, maybe with an admission that was already under way, and gives it back.
+  void admit(const Attributes& attributes, const Cost& cost, Admitted done,
+             const std::atomic<bool>* cancelled = nullptr);
   [[nodiscard]] Result<Decision> peek(const Attributes& attributes, const Cost& cost);
+  void peek(const Attributes& attributes, const Cost& cost, Peeked done);
 
   [[nodiscard]] Result<void> set_policies(const std::vector<Policy>& policies);
 
   [[nodiscard]] std::size_t reset(std::string_view pattern);
+  void reset(std::string_view pattern, Cleared done);
   [[nodiscard]] Result<BucketPage> list(std::string_view pattern, std::uint64_t cursor,
                                         std::size_t page_size);
+  void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size, Listed done);
   [[nodiscard]] LimiterStats stats() const;
 
   // Renews leases that are due; to be called at least each ninth of the ttl where the store is
@@ -62,6 +74,7 @@ class LimiterCore {
   // Everything after the answer.
   [[nodiscard]] Admission finish(std::unique_ptr<Booking> booking);
   void count(const Booking& booking) noexcept;
+  static void send_settlement(std::unique_ptr<Booking> booking);
 
   const std::shared_ptr<store::RateStore> store_;
   const Duration ttl_;

@@ -10,6 +10,7 @@
 
 #include "config/fault.h"
 #include "config/snapshot.h"
+#include "stint/outage.h"
 
 namespace stint::config {
 
@@ -82,7 +83,9 @@ class ResourceLoader {
   using Snapshots = std::shared_ptr<const Snapshot>;
   using Change = std::variant<Snapshots, std::vector<Fault>>;
 
-  ResourceLoader(std::string path, Environment environment);
+  // `on_store_error`: see Snapshot::create.
+  ResourceLoader(std::string path, Environment environment,
+                 OnStoreError on_store_error = OnStoreError::local);
 
   // To be called about every 200 ms. Nothing: no change. Else a new snapshot, or why there is none;
   // each is told once.
@@ -102,6 +105,7 @@ class ResourceLoader {
  private:
   FileSource source_;
   Environment environment_;
+  OnStoreError on_store_error_;
   Snapshots current_;
   std::vector<Fault> faults_;
   bool missing_ = false;  // the fault is that there is no file

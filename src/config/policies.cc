@@ -1,5 +1,6 @@
 #include "config/policies.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,9 +19,12 @@ Policy inline_policy(const char* collection, const std::string& id, const std::s
 
 }  // namespace
 
-std::vector<Policy> make_policies(const Resources& resources, std::vector<Place>& places) {
+std::vector<Policy> make_policies(const Resources& resources, OnStoreError on_store_error,
+                                  std::vector<Place>& places) {
   std::vector<Policy> policies;
-  const auto add = [&](Policy policy, const Place& place) {
+  const auto add = [&](Policy policy, const Place& place,
+                       std::optional<OnStoreError> own_rule = std::nullopt) {
+    policy.on_store_error = own_rule.value_or(on_store_error);
     policies.push_back(std::move(policy));
     places.push_back(place);
   };
@@ -46,7 +50,9 @@ std::vector<Policy> make_policies(const Resources& resources, std::vector<Place>
     policy.group_by = route.group_by.value_or(std::vector<std::string>{caller});
     add(std::move(policy), route.place);
   }
-  for (const PolicyRow& row : resources.rate_limit_policies) add(row.policy, row.place);
+  for (const PolicyRow& row : resources.rate_limit_policies) {
+    add(row.policy, row.place, row.on_store_error);
+  }
   return policies;
 }
 

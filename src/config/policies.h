@@ -9,8 +9,9 @@
 namespace stint::config {
 
 // One policy for each row with limits, in the order models, api_keys, routes, rate_limit_policies.
-// `places` receives where each stands.
+// `places` receives where each stands. `on_store_error`: of those that do not say.
 [[nodiscard]] std::vector<Policy> make_policies(const Resources& resources,
+                                                OnStoreError on_store_error,
                                                 std::vector<Place>& places);
 
 }  // namespace stint::config

@@ -4,8 +4,11 @@
 
 namespace stint::config {
 
-ResourceLoader::ResourceLoader(std::string path, Environment environment)
-    : source_(std::move(path)), environment_(std::move(environment)) {}
+ResourceLoader::ResourceLoader(std::string path, Environment environment,
+                               OnStoreError on_store_error)
+    : source_(std::move(path)),
+      environment_(std::move(environment)),
+      on_store_error_(on_store_error) {}
 
 std::optional<ResourceLoader::Change> ResourceLoader::poll() {
   FileSource::Poll poll = source_.poll();
@@ -23,7 +26,8 @@ std::optional<ResourceLoader::Change> ResourceLoader::poll() {
     return std::nullopt;
   }
   missing_ = false;
-  auto loaded = load_snapshot(source_.path(), poll.text, environment_, generation_ + 1);
+  auto loaded =
+      load_snapshot(source_.path(), poll.text, environment_, generation_ + 1, on_store_error_);
   warnings_ = std::move(loaded.warnings);
   faults_ = std::move(loaded.faults);
   if (!loaded.value) return faults_;

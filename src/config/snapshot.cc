@@ -73,10 +73,11 @@ void Snapshot::index() {
 
 Loaded<std::shared_ptr<const Snapshot>> Snapshot::create(const std::string& file,
                                                          Resources resources,
-                                                         std::uint64_t generation) {
+                                                         std::uint64_t generation,
+                                                         OnStoreError on_store_error) {
   Loaded<std::shared_ptr<const Snapshot>> loaded;
   std::vector<Place> places;
-  std::vector<Policy> policies = make_policies(resources, places);
+  std::vector<Policy> policies = make_policies(resources, on_store_error, places);
   // Each was validated where it was read; together they may still share an id.
   if (const auto good = validate(policies); !good) {
     std::size_t index = 0;
@@ -146,14 +147,15 @@ RouteMatch Snapshot::find_route(std::string_view host, std::string_view path,
 Loaded<std::shared_ptr<const Snapshot>> load_snapshot(const std::string& file,
                                                       std::string_view text,
                                                       const Environment& environment,
-                                                      std::uint64_t generation) {
+                                                      std::uint64_t generation,
+                                                      OnStoreError on_store_error) {
   auto resources = parse_resources(file, text, environment);
   if (!resources.value) {
     return {.value = {},
             .faults = std::move(resources.faults),
             .warnings = std::move(resources.warnings)};
   }
-  auto snapshot = Snapshot::create(file, std::move(*resources.value), generation);
+  auto snapshot = Snapshot::create(file, std::move(*resources.value), generation, on_store_error);
   snapshot.warnings = std::move(resources.warnings);
   return snapshot;
 }

@@ -35,9 +35,10 @@ class Snapshot {
  public:
   // `generation` numbers the snapshots of a process, from 1. Faults: limits that cannot be
   // enforced, policies that can never apply. Warnings: references to what is not there.
-  [[nodiscard]] static Loaded<std::shared_ptr<const Snapshot>> create(const std::string& file,
-                                                                      Resources resources,
-                                                                      std::uint64_t generation);
+  // `on_store_error`: ratelimit.on_store_error, for policies that do not say.
+  [[nodiscard]] static Loaded<std::shared_ptr<const Snapshot>> create(
+      const std::string& file, Resources resources, std::uint64_t generation,
+      OnStoreError on_store_error = OnStoreError::local);
 
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
@@ -85,9 +86,8 @@ class Snapshot {
 };
 
 // As parse_resources and Snapshot::create.
-[[nodiscard]] Loaded<std::shared_ptr<const Snapshot>> load_snapshot(const std::string& file,
-                                                                    std::string_view text,
-                                                                    const Environment& environment,
-                                                                    std::uint64_t generation);
+[[nodiscard]] Loaded<std::shared_ptr<const Snapshot>> load_snapshot(
+    const std::string& file, std::string_view text, const Environment& environment,
+    std::uint64_t generation, OnStoreError on_store_error = OnStoreError::local);
 
 }  // namespace stint::config

@@ -30,11 +30,13 @@ std::optional<std::string_view> presented_key(const http::Fields& fields) {
 }  // namespace
 
 Dispatcher::Request::Request(http::Exchange& exchange_in, std::shared_ptr<const Serving> serving_in,
-                             Gateway& gateway)
+                             Gateway& gateway, net::EventLoop& loop)
     : exchange(exchange_in),
       serving(std::move(serving_in)),
       started(gateway.clock().steady_now()),
-      client(gateway.addresses().of(exchange.peer_address(), exchange.head().fields)) {
+      client(gateway.addresses().of(exchange.peer_address(), exchange.head().fields)),
+      store(std::make_shared<StoreWait>(loop, gateway.store_calls())),
+      permit(store) {
   for (const std::string& name : gateway.bootstrap().proxy.request_id_accept_headers) {
     const auto value = head().fields.get(name);
     if (value && usable_as_id(*value)) {
@@ -63,7 +65,7 @@ Dispatcher::Dispatcher(net::EventLoop& loop, Gateway& gateway,
 Dispatcher::~Dispatcher() = default;
 
 net::Task<void> Dispatcher::handle(http::Exchange& exchange) {
-  Request request(exchange, serving_, gateway_);
+  Request request(exchange, serving_, gateway_, loop_);
   gateway_.request_metrics().in_flight.add(1);
   std::exception_ptr failure;
   try {
@@ -72,6 +74,8 @@ net::Task<void> Dispatcher::handle(http::Exchange& exchange) {
     failure = std::current_exception();
   }
   request.permit.release();
+  // The server answers for us now.
+  if (failure && request.unsettled()) co_await request.store->until_settled();
   gateway_.request_metrics().in_flight.add(-1);
   finish(request);
   if (failure) std::rethrow_exception(failure);
@@ -107,8 +111,8 @@ net::Task<void> Dispatcher::readyz(Request& request) {
                                            : R"({"status":"waiting for configuration")";
   const std::uint64_t generation = request.serving ? request.serving->snapshot().generation() : 0;
   body += R"(,"generation":)" + std::to_string(generation);
-  body += R"(,"store":{"backend":"memory","degraded":false}})";
-  body += '\n';
+  const StoreHealth health = gateway_.store_health ? gateway_.store_health() : StoreHealth{};
+  body += R"(,"store":)" + to_json(health) + "}\n";
   co_return co_await respond(request, std::move(head), std::move(body));
 }
 
@@ -140,13 +144,32 @@ std::optional<GatewayError> Dispatcher::authenticate(Request& request) const {
   return std::nullopt;
 }
 
-bool Dispatcher::admit(Request& request, admission::LimiterCore& core, const Cost& cost) {
-  auto admission = core.admit(request.attributes, cost);
+net::Task<bool> Dispatcher::admit_early(Request& request) {
+  request.store->ask(gateway_.early(), request.attributes, Cost{});
+  co_return co_await admitted(request);
+}
+
+net::Task<bool> Dispatcher::admit_late(Request& request, Cost cost) {
+  request.store->ask(gateway_.late(), request.attributes, cost);
+  co_return co_await admitted(request);
+}
+
+net::Task<bool> Dispatcher::admitted(Request& request) {
+  if (request.store->asking()) {
+    request.exchange.watch_client([&request] { request.store->wake(); });
+    if (!request.exchange.client_gone()) co_await request.store->until_answered();
+    request.exchange.unwatch_client();
+    if (request.exchange.client_gone()) {
+      request.left = true;
+      request.store->drop();
+      co_return false;
+    }
+  }
+  auto admission = request.store->take();
   if (!admission) {  // no cost of a request can be out of bounds: a bug, answered as one
     throw std::logic_error("admission failed: " + to_string(admission.error()));
   }
-  const bool admitted = request.permit.add(std::move(*admission));
-  return admitted;
+  co_return request.permit.add(std::move(*admission));
 }
 
 net::Task<void> Dispatcher::fail(Request& request, GatewayError error, std::string about) {
@@ -168,6 +191,7 @@ net::Task<void> Dispatcher::give_up(Request& request, OwnAnswer answer) {
 }
 
 net::Task<void> Dispatcher::refuse(Request& request) {
+  if (request.left) co_return;
   decided(request);
   const Decision& decision = request.permit.decision();
   if (const LimitStatus* refused = decision.refused_by()) request.refused_by = refused->policy_id;
@@ -178,6 +202,7 @@ net::Task<void> Dispatcher::refuse(Request& request) {
 net::Task<void> Dispatcher::respond(Request& request, http::ResponseHead head, std::string body) {
   // Whoever reads this answer and asks again finds the slot free.
   request.permit.release();
+  if (request.unsettled()) co_await request.store->until_settled();
   head.fields.set("X-Request-Id", request.id);
   request.status = head.status;
   request.bytes_out = body.size();

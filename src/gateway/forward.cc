@@ -80,7 +80,10 @@ net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
   http::ResponseHead head = client_head(request, answer->head());
   const auto length = answer->content_length();
   const bool bodyless = request.head().method == "HEAD" || head.status == 204 || head.status == 304;
-  if (bodyless) relay.settle();  // its head is its last byte
+  if (bodyless) {  // its head is its last byte
+    relay.settle();
+    if (request.unsettled()) co_await request.store->until_settled();
+  }
   if (length && *length <= kOnePiece && !relay.stream() && !bodyless) {
     co_return co_await relay_whole(request, relay, std::move(head), *answer);
   }
@@ -101,13 +104,25 @@ net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
     if (relay.ended() || (length && received >= *length)) relay.settle();
     if (bytes.empty()) continue;
     request.bytes_out += bytes.size();
-    auto written = co_await request.exchange.write(bytes);
+    std::string_view last = bytes;
+    if (request.unsettled()) {
+      const std::string_view first = bytes.substr(0, relay.before_end(bytes));
+      last.remove_prefix(first.size());
+      if (!first.empty()) {
+        auto begun = co_await request.exchange.write(first);
+        writable = begun.has_value();
+        if (!writable) break;
+      }
+      co_await request.store->until_settled();
+    }
+    auto written = co_await request.exchange.write(last);
     writable = written.has_value();
   }
   const std::string_view rest = relay.rest();
   relay.settle();
   request.exchange.unwatch_client();
   if (!writable) co_return;  // the client is gone; the answer is closed with it
+  if (request.unsettled()) co_await request.store->until_settled();
   if (!rest.empty()) {
     request.bytes_out += rest.size();
     auto written = co_await request.exchange.write(rest);
@@ -135,6 +150,7 @@ net::Task<void> Dispatcher::relay_whole(Request& request, Relay& relay, http::Re
   body += relay.rest();
   relay.settle();
   request.exchange.unwatch_client();
+  if (request.unsettled()) co_await request.store->until_settled();
   request.bytes_out = body.size();
   auto sent = co_await request.exchange.respond(std::move(head), std::move(body));
   if (!sent) request.status = 0;
@@ -146,6 +162,7 @@ net::Task<void> Dispatcher::break_off(Request& request, Relay& relay, GatewayErr
   request.exchange.unwatch_client();
   if (request.exchange.client_gone()) co_return;
   gateway_.log().warn("upstream broke off", {{"request_id", request.id}});
+  if (request.unsettled()) co_await request.store->until_settled();
   if (!relay.stream()) {
     request.exchange.abort();
     co_return;

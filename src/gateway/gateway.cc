@@ -22,6 +22,14 @@ ClientAddresses make_addresses(const config::RealIp& real_ip) {
   return ClientAddresses(std::move(options));
 }
 
+std::shared_ptr<StoreCalls> make_store_calls(const config::RateLimit& ratelimit) {
+  auto calls = std::make_shared<StoreCalls>();
+  if (!ratelimit.redis) return calls;
+  calls->settle_timeout = ratelimit.redis->timeout;
+  calls->admit_timeout = ratelimit.redis->timeout + std::chrono::seconds{1};
+  return calls;
+}
+
 std::shared_ptr<const policy::Table> no_policies() { return *policy::Table::create({}); }
 
 }  // namespace
@@ -40,7 +48,8 @@ Gateway::Gateway(const config::Bootstrap& bootstrap, std::shared_ptr<store::Rate
       late_(store_, no_policies(), clock, bootstrap.ratelimit.concurrency_ttl, entropy),
       request_metrics_(std::make_unique<RequestMetrics>(metrics)),
       generation_(metrics.gauge("stint_config_generation",
-                                "Number of the configuration in force; 0 before the first.")) {
+                                "Number of the configuration in force; 0 before the first.")),
+      store_calls_(make_store_calls(bootstrap.ratelimit)) {
   watches_.push_back(metrics.watch_gauge("stint_buckets", "Buckets in memory.", {}, [this] {
     return static_cast<double>(store_->stats().buckets);
   }));

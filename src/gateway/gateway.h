@@ -15,6 +15,8 @@
 #include "config/bootstrap.h"
 #include "gateway/client_address.h"
 #include "gateway/serving.h"
+#include "gateway/store_health.h"
+#include "gateway/store_wait.h"
 #include "http/server.h"
 #include "http/upstream.h"
 #include "net/event_loop.h"
@@ -51,6 +53,16 @@ class Gateway {
   // For requests that were decided; also called by `stint demo` to show them.
   std::function<void(const Decision&, std::string_view request)> on_decision;
 
+  // For the body of /readyz; set by the wiring where the store can be away. Any thread; quick.
+  std::function<StoreHealth()> store_health;
+
+  // Calls to the store that are under way and whose requests have ended: to be waited for, not
+  // for long, when the loops have ended.
+  [[nodiscard]] std::size_t orphan_calls() const noexcept { return store_calls_->orphans; }
+  [[nodiscard]] const std::shared_ptr<StoreCalls>& store_calls() const noexcept {
+    return store_calls_;
+  }
+
   struct RequestMetrics;
   [[nodiscard]] const RequestMetrics& request_metrics() const noexcept { return *request_metrics_; }
   [[nodiscard]] admission::LimiterCore& early() noexcept { return early_; }
@@ -77,6 +89,7 @@ class Gateway {
   std::unique_ptr<RequestMetrics> request_metrics_;
   std::vector<observe::Watch> watches_;
   observe::Gauge generation_;
+  const std::shared_ptr<StoreCalls> store_calls_;
   std::atomic<bool> stopping_{false};
 };
 
@@ -104,6 +117,7 @@ class Dispatcher {
   [[nodiscard]] net::Task<void> readyz(Request& request);
   [[nodiscard]] net::Task<void> respond(Request& request, http::ResponseHead head,
                                         std::string body);
+  // The answer to a request that was not admitted, if there is anybody to read it.
   [[nodiscard]] net::Task<void> refuse(Request& request);
 
   [[nodiscard]] net::Task<void> fail(Request& request, GatewayError error, std::string about = {});
@@ -113,11 +127,11 @@ class Dispatcher {
 
   // Nothing if the request may go on; else the error to answer with.
   [[nodiscard]] std::optional<GatewayError> authenticate(Request& request) const;
-  // False if not admitted: `request.permit` has the decision to refuse with.
-  [[nodiscard]] bool admit(Request& request, admission::LimiterCore& core, const Cost& cost);
-  [[nodiscard]] bool admit_early(Request& request) {
-    return admit(request, gateway_.early(), Cost{});
-  }
+  // False if not admitted: to be answered by `refuse`. Waits for a store that answers later, as
+  // long as the client does.
+  [[nodiscard]] net::Task<bool> admit_early(Request& request);
+  [[nodiscard]] net::Task<bool> admit_late(Request& request, Cost cost);
+  [[nodiscard]] net::Task<bool> admitted(Request& request);
 
   struct Forwarding;
   [[nodiscard]] net::Task<void> forward(Request& request, Forwarding forwarding);

@@ -57,7 +57,8 @@ net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
   const Endpoint& endpoint = *endpoint_of(request.head().path);
   request.route = endpoint.route;
   if (request.head().method != "POST") co_return co_await wrong_method(request, "POST");
-  if (!admit_early(request)) co_return co_await refuse(request);
+  auto early = co_await admit_early(request);
+  if (!early) co_return co_await refuse(request);
   const auto failed = authenticate(request);
   if (failed) co_return co_await fail(request, *failed);
 
@@ -91,7 +92,8 @@ net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
       .set(Dimension::model_name, upstream_name)
       .set(Dimension::provider, model->provider);
   const Cost cost = cost_of(*asked, *model);
-  if (!admit(request, gateway_.late(), cost)) co_return co_await refuse(request);
+  auto late = co_await admit_late(request, cost);
+  if (!late) co_return co_await refuse(request);
 
   Forwarding forwarding;
   forwarding.origin = request.serving->origin_of(*provider);

@@ -15,7 +15,8 @@ bool Permit::add(Admission&& admission) {
   }
   Decision& next = admission.decision;
   if (!admitted) {
-    if (early_.holds()) (void)early_.cancel();
+    if (early_.holds()) early_.cancel(store_->settlement());
+    store_->settlements_sent();
     decision_ =
         std::move(next);  // the limits that refused; those of the first step stand as before
     return false;
@@ -31,13 +32,15 @@ bool Permit::add(Admission&& admission) {
 }
 
 void Permit::commit(const Usage& usage) {
-  if (early_.holds()) (void)early_.commit(usage);
-  if (late_.holds()) (void)late_.commit(usage);
+  if (early_.holds()) early_.commit(usage, store_->settlement());
+  if (late_.holds()) late_.commit(usage, store_->settlement());
+  store_->settlements_sent();
 }
 
 void Permit::release() {
-  if (early_.holds()) (void)early_.release();
-  if (late_.holds()) (void)late_.release();
+  if (early_.holds()) early_.release(store_->settlement());
+  if (late_.holds()) late_.release(store_->settlement());
+  store_->settlements_sent();
 }
 
 }  // namespace stint::gateway

@@ -57,7 +57,8 @@ net::Task<void> Dispatcher::plain_route(Request& request) {
     request.route = match.route->name;
     request.attributes.set(Dimension::route, match.route->name);
   }
-  if (!admit_early(request)) co_return co_await refuse(request);
+  auto early = co_await admit_early(request);
+  if (!early) co_return co_await refuse(request);
   if (match.other_method) {
     std::string allowed = allowed_methods(request.serving->snapshot(), head);
     co_return co_await wrong_method(request, std::move(allowed));
@@ -70,8 +71,9 @@ net::Task<void> Dispatcher::plain_route(Request& request) {
     const auto failed = authenticate(request);
     if (failed) co_return co_await fail(request, *failed);
   }
-  const bool admitted = admit(request, gateway_.late(), Cost{});
-  if (!admitted) co_return co_await refuse(request);
+  const Cost one;
+  auto late = co_await admit_late(request, one);
+  if (!late) co_return co_await refuse(request);
 
   auto body = co_await request.exchange.read_body();
   if (!body) co_return;  // answered, or gone

@@ -1,5 +1,6 @@
 #include "gateway/relay.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stint::gateway {
@@ -65,6 +66,19 @@ std::string_view Relay::rest() {
   if (!meter_) return {};
   const std::string_view rest = meter_->finish();
   return decoder_ ? std::string_view{} : rest;
+}
+
+std::size_t Relay::before_end(std::string_view bytes) const noexcept {
+  if (decoder_) return 0;  // where an event begins cannot be seen
+  if (!stream_) return bytes.empty() ? 0 : bytes.size() - 1;
+  const std::size_t last = bytes.find_last_not_of("\r\n");
+  const std::string_view whole = bytes.substr(0, last == std::string_view::npos ? 0 : last);
+  std::size_t begin = 0;
+  for (const std::string_view blank_line : {"\n\n", "\n\r\n", "\r\r"}) {
+    const std::size_t found = whole.rfind(blank_line);
+    if (found != std::string_view::npos) begin = std::max(begin, found + blank_line.size());
+  }
+  return begin;
 }
 
 void Relay::settle() {

@@ -1,6 +1,7 @@
 // One answer of an upstream on its way to the client: metered, and settled once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,8 +37,13 @@ class Relay {
   [[nodiscard]] bool hides() const noexcept { return hides_; }
   [[nodiscard]] bool between_events() const { return !meter_ || meter_->between_events(); }
 
+  // Of the bytes that end the answer, how many may go on before it is settled: all but the last
+  // event of a stream, all but the last byte of anything else.
+  [[nodiscard]] std::size_t before_end(std::string_view bytes) const noexcept;
+
   // Charges what was used so far; to be called before the last byte goes to the client, and on
-  // every other way out. Only the first call counts.
+  // every other way out. Only the first call counts. The store may not have it yet: see
+  // Request::unsettled.
   void settle();
 
  private:

@@ -12,6 +12,7 @@
 #include "gateway/gateway.h"
 #include "gateway/permit.h"
 #include "gateway/serving.h"
+#include "gateway/store_wait.h"
 #include "gateway/usage_meter.h"
 #include "http/server.h"
 #include "http/upstream.h"
@@ -31,7 +32,14 @@ struct Gateway::RequestMetrics {
 };
 
 struct Dispatcher::Request {
-  Request(http::Exchange& exchange, std::shared_ptr<const Serving> serving, Gateway& gateway);
+  Request(http::Exchange& exchange, std::shared_ptr<const Serving> serving, Gateway& gateway,
+          net::EventLoop& loop);
+  ~Request() {
+    permit.release();
+    store->leave();
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
 
   http::Exchange& exchange;
   const std::shared_ptr<const Serving> serving;  // null before the first configuration
@@ -45,7 +53,9 @@ struct Dispatcher::Request {
   Attributes attributes;
   const config::ApiKey* key = nullptr;
   const config::Model* model = nullptr;
+  const std::shared_ptr<StoreWait> store;
   Permit permit;
+  bool left = false;  // the client, before it was admitted: there is nobody to answer
   bool decision_counted = false;
 
   // For the log.
@@ -56,6 +66,11 @@ struct Dispatcher::Request {
   std::string refused_by;
 
   [[nodiscard]] const http::RequestHead& head() const noexcept { return exchange.head(); }
+  // Before the last byte of an answer: whether StoreWait::until_settled is to be awaited. Not for
+  // a client that has gone.
+  [[nodiscard]] bool unsettled() const noexcept {
+    return store->settling() && !exchange.client_gone();
+  }
 };
 
 // A request to an upstream, and how its answer is metered.

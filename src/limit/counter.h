@@ -31,6 +31,7 @@ class Counter {
   [[nodiscard]] Counter clone(const Spec& spec) const;
   void destroy(const Spec& spec) noexcept;
 
+  [[nodiscard]] bool ahead(const Spec& spec, const Moment& at) const noexcept;
   void advance(const Spec& spec, const Moment& at);
   [[nodiscard]] Check check(const Spec& spec, std::int64_t need, TimePoint now) const noexcept;
   [[nodiscard]] Charge charge(const Spec& spec, std::int64_t amount, const Moment& at);
@@ -55,6 +56,22 @@ class Counter {
   };
 };
 static_assert(sizeof(Counter) == 24);
+
+inline bool Counter::ahead(const Spec& spec, const Moment& at) const noexcept {
+  switch (spec.name.algorithm) {
+    case Algorithm::fixed_window:
+      return fixed_.ahead(at.now);
+    case Algorithm::sliding_window:
+      return sliding_.ahead(at.now);
+    case Algorithm::token_bucket:
+      return bucket_.ahead(at.now);
+    case Algorithm::sliding_log:
+      return log_->ahead(at.now);
+    case Algorithm::concurrency:
+      return leases_->ahead(at.lease_ttl, at.now);
+  }
+  std::unreachable();
+}
 
 inline void Counter::advance(const Spec& spec, const Moment& at) {
   switch (spec.name.algorithm) {

@@ -17,6 +17,7 @@ namespace stint::limit {
 }
 
 // The steps of every algorithm have one shape, which this file shows first:
+//   ahead    whether it was written at a time still to come: the clock was set back since
 //   advance  brings the state to `now`; to be called before the others
 //   check    whether `need` fits, and if not, when
 //   charge   adds an amount that was found to fit, or an expected one (postpaid)
@@ -27,6 +28,8 @@ namespace stint::limit {
 struct FixedWindow {
   TimePoint start{};  // of the window that `used` belongs to
   std::int64_t used = 0;
+
+  [[nodiscard]] bool ahead(TimePoint now) const noexcept { return now < start; }
 
   void advance(const Spec& spec, TimePoint now) noexcept {
     const bool before = now < start;

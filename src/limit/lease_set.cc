@@ -4,6 +4,14 @@
 
 namespace stint::limit {
 
+bool LeaseSet::ahead(Duration ttl, TimePoint now) const noexcept {
+  if (latest_ <= now + ttl) return false;
+  for (const auto& [id, expiry] : expiries_) {
+    if (expiry > now + ttl) return true;
+  }
+  return false;
+}
+
 void LeaseSet::advance(Duration ttl, TimePoint now) {
   if (earliest_ > now && latest_ <= now + ttl) return;
   earliest_ = TimePoint::max();

@@ -28,6 +28,8 @@ inline constexpr Duration kSlotHint = std::chrono::seconds{1};
 // A lease is live at every instant before its expiry.
 class LeaseSet {
  public:
+  // Whether a lease may live for longer than a ttl from now.
+  [[nodiscard]] bool ahead(Duration ttl, TimePoint now) const noexcept;
   // Drops what has expired; expiries further ahead than a ttl (the clock was set back, or the
   // ttl was made shorter) are cut to it.
   void advance(Duration ttl, TimePoint now);

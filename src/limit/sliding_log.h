@@ -14,6 +14,9 @@ namespace stint::limit {
 // An entry made at t counts at every instant before t + window.
 class SlidingLog {
  public:
+  [[nodiscard]] bool ahead(TimePoint now) const noexcept {
+    return !entries_.empty() && entries_.back().at > now;
+  }
   void advance(const Spec& spec, TimePoint now);
   [[nodiscard]] Check check(const Spec& spec, std::int64_t need, TimePoint now) const noexcept;
   // Nothing is kept of an amount of 0.

@@ -19,6 +19,8 @@ struct SlidingWindow {
   std::int64_t current = 0;
   std::int64_t previous = 0;
 
+  [[nodiscard]] bool ahead(TimePoint now) const noexcept { return now < start; }
+
   void advance(const Spec& spec, TimePoint now) noexcept {
     current = std::min(current, spec.max_level);  // a reload may have lowered it
     previous = std::min(previous, spec.max_level);

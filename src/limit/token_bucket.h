@@ -29,6 +29,8 @@ struct TokenBucket {
     return {TimePoint{}, spec.capacity, 0, 0};
   }
 
+  [[nodiscard]] bool ahead(TimePoint now) const noexcept { return now < last; }
+
   void advance(const Spec& spec, TimePoint now) noexcept {
     // A reload may have made the ticks coarser and the debt that can be counted smaller.
     rest = std::min<std::int64_t>(rest, spec.window_ticks - 1) & kRestBits;

@@ -206,7 +206,7 @@ void Server::Impl::flush() {
 net::Task<void> Server::Impl::write_all() {
   while (session.has_output()) {
     const std::string_view bytes = session.begin_write(loop.now());
-    const auto written = co_await stream->write(bytes, {}, kWriteTimeout);
+    const auto written = co_await stream->write(bytes, std::string_view(), kWriteTimeout);
     session.end_write();
     if (!written) {
       session.lost(Reason::lost, "the connection ended: " + written.error().text);

@@ -201,12 +201,15 @@ void Session::tick(Duration now) {
     return;
   }
   if (state_ != State::ready) return;
-  if (now >= give_up_at_) {
+  const bool give_up = now >= give_up_at_;
+  if (now >= earliest_) answer_late(now);
+  if (give_up && state_ == State::ready) {
     end(State::broken, error_of(Fate::not_run, Reason::lost, "nothing came for too long"));
-    return;
   }
-  if (now < earliest_) return;
+}
 
+// Answers the calls whose deadline has passed.
+void Session::answer_late(Duration now) {
   earliest_ = Duration::max();
   std::vector<CallDone> unanswered;
   for (Entry& entry : line_) {
@@ -218,8 +221,10 @@ void Session::tick(Duration now) {
       entry.answered = true;
       unanswered.push_back(std::move(entry.done));
       const Duration quiet_since = std::max(*entry.batch->sent_at, last_received_);
-      const Duration patience = (entry.deadline - entry.queued_at) * kPatience;
-      give_up_at_ = std::min(give_up_at_, quiet_since + patience);
+      const Duration timeout = entry.deadline - entry.queued_at;
+      // Not before replies could be read that came while it was this side that stood still.
+      const Duration give_up_at = std::max(quiet_since + timeout * kPatience, now + timeout);
+      give_up_at_ = std::min(give_up_at_, give_up_at);
     }
   }
   std::vector<CallDone> dropped;

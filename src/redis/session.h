@@ -143,6 +143,7 @@ class Session {
   void enqueue_load(const Script& script);
   void enqueue_handshake();
   void leave(Batches::iterator batch);
+  void answer_late(Duration now);
   void drop_unsent(Duration now, std::vector<CallDone>& dropped);
 
   void on_reply(Entry entry, Reply reply, Duration now);

@@ -236,6 +236,16 @@ TEST_F(NoScript, ARepairThatIsNotSentInTimeDidNothing) {
   EXPECT_EQ(session->state(), State::ready);
 }
 
+TEST_F(NoScript, IsSentAgainAsItWasThoughOthersWereTakenOutBeforeIt) {
+  call(a, "a-that-is-too-late", ms(10));
+  call(b, "b", ms(100));
+  advance(ms(10));
+  EXPECT_EQ(a.text(), "not_run timed_out");
+  EXPECT_EQ(sent(), Sent{evalsha("b")});
+  receive(kNoScript);
+  EXPECT_EQ(sent(), (Sent{"SCRIPT LOAD return 1", evalsha("b")}));
+}
+
 TEST_F(NoScript, AfterTheDeadlineNothingIsSentAgain) {
   call(a, "a", ms(50));
   EXPECT_EQ(sent().size(), 1U);

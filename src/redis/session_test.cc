@@ -295,6 +295,18 @@ TEST_F(SessionCalls, ADeadConnectionIsGivenUp) {
   EXPECT_EQ(c.text(), "not_run lost");
 }
 
+TEST_F(SessionCalls, WhoTimesOutWhenItIsGivenUpIsToldSo) {
+  call(a, "a", ms(50));
+  call(b, "b", ms(200));
+  call(c, "c", ms(1000));
+  EXPECT_EQ(sent().size(), 3U);
+  advance(ms(50));
+  advance(ms(150));
+  EXPECT_EQ(a.text(), "unknown timed_out");
+  EXPECT_EQ(b.text(), "unknown timed_out");
+  EXPECT_EQ(c.text(), "unknown lost");
+}
+
 TEST_F(SessionCalls, AConnectionOnWhichAnythingArrivesIsKept) {
   call(a, "a", ms(50));
   call(b, "b", ms(500));
@@ -320,6 +332,17 @@ TEST_F(SessionCalls, PatienceCountsFromTheLastByte) {
   EXPECT_EQ(session->state(), State::ready);
   advance(ms(10));
   EXPECT_EQ(session->state(), State::broken);
+}
+
+TEST_F(SessionCalls, AStandstillOfOurOwnIsNotHeldAgainstTheServer) {
+  call(a, "a", ms(50));
+  EXPECT_EQ(sent().size(), 1U);
+  advance(ms(10'000));
+  EXPECT_EQ(a.text(), "unknown timed_out");
+  EXPECT_EQ(session->next_tick(), now + ms(50));
+  receive("+late\r\n");
+  advance(ms(50));
+  EXPECT_EQ(session->state(), State::ready);
 }
 
 // Three calls; each is answered, times out, or is answered late, and the connection may be lost

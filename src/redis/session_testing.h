@@ -52,6 +52,9 @@ struct Outcome {
 
 class SessionFixture : public ::testing::Test {
  protected:
+  // While what its calls answer into is still there.
+  void TearDown() override { session.reset(); }
+
   using Sent = std::vector<std::string>;
 
   SessionOptions options() {

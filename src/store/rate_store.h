@@ -120,8 +120,10 @@ class RateStore {
 
   // Decides over all buckets of the record and charges all or none, at one instant of the
   // store's time. Admitted: every limit of every bucket that is no shadow fits. Then each of
-  // those is charged, and each shadow bucket all of whose limits fit. A bucket that is spent (says
-  // no more than a fresh one) is as good as gone: whether it was freed shows in no answer.
+  // those is charged, and each shadow bucket all of whose limits fit. What is not charged is left
+  // as it was, so that no refusal shows in a later answer; but for buckets that were written before
+  // the store's time was set back, which are brought to the time of now. A bucket that is spent
+  // (says no more than a fresh one) is as good as gone: whether it was freed shows in no answer.
   virtual void acquire(AdmissionRecord& record, Done done) = 0;
 
   // Answers as `acquire` would, as if charged; charges and creates nothing.

@@ -237,6 +237,18 @@ TEST(ResourceLoader, KeepsTheLastGoodSnapshot) {
   EXPECT_EQ(loader.generation(), 2U);
 }
 
+TEST(ResourceLoader, GivesTheOutageRuleToEverySnapshot) {
+  const Folder folder;
+  const std::string text = std::string(kGood) + "api_keys: [{key: a, rate_limit: {rpm: 1}}]\n";
+  folder.write("r", text);
+  ResourceLoader loader(folder.path("r"), {}, OnStoreError::deny);
+  EXPECT_EQ(text_of(loader.poll()), "snapshot 1");
+  EXPECT_EQ(loader.current()->late().at(0).on_store_error, OnStoreError::deny);
+  folder.write("r", text + "# other\n");
+  EXPECT_EQ(text_of(loader.poll()), "snapshot 2");
+  EXPECT_EQ(loader.current()->late().at(0).on_store_error, OnStoreError::deny);
+}
+
 TEST(ResourceLoader, ForgetsThatAFileWasMissingWhenItIsBack) {
   const Folder folder;
   folder.write("r", kGood);

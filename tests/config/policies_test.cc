@@ -201,6 +201,37 @@ rate_limit_policies:
                   "output_tokens/86400s 3 concurrency | shadow | reserve"));
 }
 
+TEST(Policies, TakeTheOutageRuleOfTheBootstrapWhereTheyDoNotSay) {
+  const std::string text = R"(_format_version: "1"
+provider_keys: [{display_name: p, provider: x, adapter: openai, secret: s, api_base: "http://h/v1"}]
+models: [{display_name: m, model_name: m, provider_key: p, rate_limit: {rpm: 1}}]
+api_keys: [{display_name: k, key: a, rate_limit: {rpm: 1}}]
+routes: [{name: r, match: {path: /}, upstream: "http://h", rate_limit: {rpm: 1}}]
+rate_limit_policies:
+  - {name: silent, limits: {rpm: 1}}
+  - {name: says, limits: {rpm: 1}, on_store_error: local_full}
+  - {name: classic, scope: team, scope_ref: t, window: day, max_requests: 1, on_store_error: allow}
+)";
+  const auto rules = [&](OnStoreError on_store_error) {
+    std::vector<std::string> found;
+    const auto loaded = load_snapshot("r.yaml", text, {}, 1, on_store_error);
+    for (const Fault& fault : loaded.faults) ADD_FAILURE() << to_string(fault);
+    if (!loaded.value) return found;
+    for (const auto* policies : {&(*loaded.value)->early(), &(*loaded.value)->late()}) {
+      for (const Policy& policy : *policies) {
+        found.push_back(policy.name + " " + std::string(to_string(policy.on_store_error)));
+      }
+    }
+    return found;
+  };
+  EXPECT_THAT(rules(OnStoreError::deny),
+              ElementsAre("routes/r deny", "silent deny", "says local_full", "models/m deny",
+                          "api_keys/k deny", "classic allow"));
+  EXPECT_THAT(rules(OnStoreError::local),
+              ElementsAre("routes/r local", "silent local", "says local_full", "models/m local",
+                          "api_keys/k local", "classic allow"));
+}
+
 TEST(Policies, AreEarlyIfTheyNeedNothingOfTheCaller) {
   const Split policies = split(R"(
 rate_limit_policies:

@@ -11,7 +11,7 @@ namespace stint::redis_testing {
 
 std::string prelude_with_time_of(const std::string& time_key) {
   return "local function now_us() return tonumber(redis.call('GET', '" + time_key +
-         "')) end\n"
+         "') or 0) end\n"
          "local function ttl_ms(us) return us and '3600000' end\n";
 }
 

@@ -4,6 +4,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <semaphore>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -91,9 +92,58 @@ std::string answers(const AdmissionRecord& record) {
   return out.str();
 }
 
+// Whether the memory store forgets what has expired also when it refuses: that would show if its
+// time stepped back.
+bool forgets(const History& history) {
+  return std::ranges::any_of(history.policies, [](const std::vector<Limit>& policy) {
+    return std::ranges::any_of(policy, [](const Limit& limit) {
+      return limit.algorithm == Algorithm::sliding_log || limit.algorithm == Algorithm::concurrency;
+    });
+  });
+}
+
+// Calls that wait for their answer.
+void acquire(RateStore& store, AdmissionRecord& record) {
+  std::binary_semaphore done{0};
+  store.acquire(record, [&] { done.release(); });
+  done.acquire();
+}
+void peek(RateStore& store, AdmissionRecord& record) {
+  std::binary_semaphore done{0};
+  store.peek(record, [&] { done.release(); });
+  done.acquire();
+}
+void settle(RateStore& store, AdmissionRecord& record) {
+  std::binary_semaphore done{0};
+  store.settle(record, [&](const Result<void>&) { done.release(); });
+  done.acquire();
+}
+void renew(RateStore& store, const std::vector<AdmissionRecord*>& records) {
+  std::binary_semaphore done{0};
+  store.renew(records, [&] { done.release(); });
+  done.acquire();
+}
+void reset(RateStore& store, std::string_view pattern) {
+  std::uint64_t cursor = 0;
+  do {
+    store::ResetPage page;
+    std::binary_semaphore done{0};
+    store.reset(pattern, cursor, page, [&] { done.release(); });
+    done.acquire();
+    cursor = page.next;
+  } while (cursor != 0);
+}
+BucketPage list(RateStore& store, std::uint64_t cursor) {
+  BucketPage page;
+  std::binary_semaphore done{0};
+  store.list("*", cursor, 2, page, [&] { done.release(); });
+  done.acquire();
+  return page;
+}
+
 class Runner {
  public:
-  Runner(const History& history, Compared compared)
+  Runner(const History& history, Compared compared, const std::vector<Further>& further)
       : policies_(history.policies),
         lease_ttl_(history.lease_ttl),
         start_(history.start),
@@ -101,12 +151,20 @@ class Runner {
     for (const auto& policy : policies_) sets_.push_back(LimitSet::create(policy).value());
     names_.emplace_back("reference");
     stores_.push_back(std::make_unique<ReferenceStore>([this] { return now_; }));
-    names_.emplace_back("memory, expire_per_call 0");
-    stores_.push_back(memory_store(now_, 0));
+    if (compared == Compared::all || !forgets(history)) {
+      names_.emplace_back("memory, expire_per_call 0");
+      stores_.push_back(memory_store(now_, 0));
+    }
     if (compared == Compared::all) {
       names_.emplace_back("memory, expire_per_call 4");
       stores_.push_back(memory_store(now_, 4));
     }
+    for (const Further& other : further) {
+      names_.push_back(other.name);
+      stores_.push_back(std::shared_ptr<RateStore>(other.store, [](RateStore*) {}));
+      told_time_.push_back(other.set_time);
+    }
+    tell_time();
   }
 
   std::string run(const History& history) {
@@ -139,7 +197,7 @@ class Runner {
           }
         }
       }
-      stores_[s]->settle(record, [](const Result<void>&) {});
+      settle(*stores_[s], record);
     }
     open_.erase(picked);
   }
@@ -152,7 +210,7 @@ class Runner {
         const auto at = static_cast<std::ptrdiff_t>(pick % open_.size());
         records.push_back(&std::next(open_.begin(), at)->records[s]);
       }
-      stores_[s]->renew(records, [] {});
+      renew(*stores_[s], records);
     }
   }
 
@@ -162,14 +220,7 @@ class Runner {
       const std::size_t policy = *op.policy % sets_.size();
       pattern = op.key ? key(policy, *op.key) : "p" + std::to_string(policy) + ":*";
     }
-    for (const auto& store : stores_) {
-      std::uint64_t cursor = 0;
-      do {
-        store::ResetPage page;
-        store->reset(pattern, cursor, page, [] {});
-        cursor = page.next;
-      } while (cursor != 0);
-    }
+    for (const auto& store : stores_) reset(*store, pattern);
   }
 
   void operator()(const Reload& op) {
@@ -218,12 +269,19 @@ class Runner {
     sets_[policy] = *set;
   }
 
-  // Histories stay below 285 years, where the longest wait that is told ends.
+  // Histories stay below 285 years (2^53 us), where the longest wait that is told ends and the
+  // time of stores that count in doubles.
   void move_time(Duration span) {
     constexpr Duration kYear = std::chrono::days{366};
-    const Duration most = start_ + 250 * kYear - now_;
+    constexpr TimePoint kEnd = TimePoint{Duration{kMaxQuantity}} - 4 * kYear;
+    const Duration most = std::min(start_ + 240 * kYear, kEnd) - now_;
     const Duration least = start_ - 10 * kYear - now_;
     now_ += std::clamp(span, least, most);
+    tell_time();
+  }
+
+  void tell_time() const {
+    for (const auto& tell : told_time_) tell(now_);
   }
 
   // The text lives as long as the runner.
@@ -231,12 +289,12 @@ class Runner {
     return *keys_.insert("p" + std::to_string(policy) + ":k=" + std::to_string(number)).first;
   }
 
-  void decide(const std::vector<Use>& uses, bool acquire) {
+  void decide(const std::vector<Use>& uses, bool charge) {
     AdmissionRecord record = record_of(uses);
     Open asked;
     for (const auto& store : stores_) {
       AdmissionRecord& mine = asked.records.emplace_back(record);
-      acquire ? store->acquire(mine, [] {}) : store->peek(mine, [] {});
+      charge ? acquire(*store, mine) : peek(*store, mine);
     }
     const std::string expected = answers(asked.records[0]);
     step_ += "\n    " + expected;
@@ -246,7 +304,7 @@ class Runner {
       fault_ += step_ + "\n  " + names_[s] + ":\n    " + answered + "\n";
     }
     told_ = told(asked.records[0]);
-    if (acquire && asked.records[0].outcome == Outcome::admitted) {
+    if (charge && asked.records[0].outcome == Outcome::admitted) {
       open_.push_back(std::move(asked));
     }
   }
@@ -298,8 +356,7 @@ class Runner {
     std::map<std::string, std::string> shown;
     std::uint64_t cursor = 0;
     do {
-      BucketPage page;
-      store.list("*", cursor, 2, page, [] {});
+      const BucketPage page = list(store, cursor);
       for (const BucketInfo& bucket : page.buckets) {
         std::string& text = shown[bucket.key];
         if (!text.empty()) text += " LISTED TWICE";
@@ -333,7 +390,8 @@ class Runner {
   TimePoint now_;
   std::set<std::string> keys_;
   std::vector<std::string> names_;
-  std::vector<std::unique_ptr<RateStore>> stores_;
+  std::vector<std::shared_ptr<RateStore>> stores_;
+  std::vector<std::function<void(TimePoint)>> told_time_;
   std::list<Open> open_;
   std::uint64_t next_id_ = 1;
   Duration told_{0};
@@ -344,8 +402,8 @@ class Runner {
 
 }  // namespace
 
-std::string run(const History& history, Compared compared) {
-  return Runner(history, compared).run(history);
+std::string run(const History& history, Compared compared, const std::vector<Further>& further) {
+  return Runner(history, compared, further).run(history);
 }
 
 }  // namespace stint::model

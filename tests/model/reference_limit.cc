@@ -50,6 +50,9 @@ class Windows final : public ReferenceLimit {
     for (auto& [start, count] : counts_) count = std::min(count, spec_.max_level);
   }
 
+  [[nodiscard]] bool ahead(TimePoint now, Duration /*lease_ttl*/) const override {
+    return !counts_.empty() && counts_.rbegin()->first > now;
+  }
   [[nodiscard]] bool whole() const override {
     return std::ranges::all_of(counts_, [](const auto& entry) { return entry.second == 0; });
   }
@@ -112,6 +115,9 @@ class Log final : public ReferenceLimit {
     std::erase_if(entries_, [&](const Entry& entry) { return entry.at + spec_.window() <= now; });
   }
 
+  [[nodiscard]] bool ahead(TimePoint now, Duration /*lease_ttl*/) const override {
+    return std::ranges::any_of(entries_, [&](const Entry& entry) { return entry.at > now; });
+  }
   [[nodiscard]] bool whole() const override { return entries_.empty(); }
   [[nodiscard]] std::int64_t value() const override {
     std::int64_t sum = 0;
@@ -183,6 +189,9 @@ class Tokens final : public ReferenceLimit {
     ++fills_;
   }
 
+  [[nodiscard]] bool ahead(TimePoint now, Duration /*lease_ttl*/) const override {
+    return counted_ > now;
+  }
   [[nodiscard]] bool whole() const override { return level_ == full(); }
   [[nodiscard]] std::int64_t value() const override {
     return static_cast<std::int64_t>(floor_div(level_, spec_.window_ticks));
@@ -242,6 +251,10 @@ class Leases final : public ReferenceLimit {
     for (auto& [id, expiry] : expiries_) expiry = std::min(expiry, now + lease_ttl);
   }
 
+  [[nodiscard]] bool ahead(TimePoint now, Duration lease_ttl) const override {
+    return std::ranges::any_of(expiries_,
+                               [&](const auto& lease) { return lease.second > now + lease_ttl; });
+  }
   [[nodiscard]] bool whole() const override { return expiries_.empty(); }
   [[nodiscard]] std::int64_t value() const override {
     return static_cast<std::int64_t>(expiries_.size());

@@ -29,6 +29,10 @@ class ReferenceLimit {
   // before anything below. `lease_ttl` is what a lease may last from now on at most.
   virtual void advance(TimePoint now, Duration lease_ttl) = 0;
 
+  // Whether something was written down at a time that is still to come: the clock was set back
+  // since. To be asked before `advance`.
+  [[nodiscard]] virtual bool ahead(TimePoint now, Duration lease_ttl) const = 0;
+
   [[nodiscard]] limit::Check check(std::int64_t need) const;
   [[nodiscard]] limit::Reading read() const;
   // Says no more than a fresh one.

@@ -81,13 +81,17 @@ void ReferenceStore::decide(AdmissionRecord& record, bool charge) {
   record.now = time_();
   // The buckets as they are now: copies, so that nothing is changed before all is decided.
   std::vector<Bucket> buckets;
+  std::vector<bool> ahead(record.buckets.size(), false);
   for (const BucketSlot& slot : record.buckets) {
     const Bucket* found = find(slot, record.now);
     buckets.push_back(found != nullptr ? found->copy() : fresh(slot, record.now));
     buckets.back().reload(slot.limits);
     const auto slots = record.slots_of(slot);
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      buckets.back().counters[i]->advance(record.now, slots[i].skip ? kNoCut : record.lease_ttl);
+      const Duration ttl = slots[i].skip ? kNoCut : record.lease_ttl;
+      ReferenceLimit& counter = *buckets.back().counters[i];
+      if (found != nullptr && counter.ahead(record.now, ttl)) ahead[buckets.size() - 1] = true;
+      counter.advance(record.now, ttl);
     }
   }
 
@@ -124,7 +128,7 @@ void ReferenceStore::decide(AdmissionRecord& record, bool charge) {
     slot.charged = charge && charged;
     slot.birth = buckets[b].number;
     slot.overflow = false;
-    if (charge && (charged || buckets_.contains(slot.key))) {
+    if (charge && (charged || ahead[b])) {
       buckets_.insert_or_assign(std::string(slot.key), std::move(buckets[b]));
     }
   }
@@ -132,9 +136,13 @@ void ReferenceStore::decide(AdmissionRecord& record, bool charge) {
 
 void ReferenceStore::settle(const AdmissionRecord& record, const BucketSlot& slot) {
   const auto slots = record.slots_of(slot);
-  const bool changes = std::ranges::any_of(slots, [](const LimitSlot& limit) {
-    return !limit.skip && limit.actual != limit.charged.amount;
-  });
+  bool changes = false;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].skip || slots[i].actual == slots[i].charged.amount) continue;
+    const Algorithm algorithm = (*slot.limits)[i].name.algorithm;
+    const bool by_id = algorithm == Algorithm::sliding_log || algorithm == Algorithm::concurrency;
+    changes = changes || !by_id || slots[i].actual == 0;  // of an entry: it goes or stays
+  }
   if (!slot.charged || !changes) return;
 
   const TimePoint now = time_();

@@ -18,9 +18,10 @@ namespace stint::model {
 //
 // - A bucket that is spent (whole again), by the limits it has, is as good as gone: whoever comes
 //   with other limits makes a new one. So nobody can tell when a store frees memory.
-// - `acquire`, whether it admits or not, brings the buckets it finds to its time and its limits.
-//   `settle`, of those it changes, and `renew` bring them to their time; the bucket's limits stay.
-//   `peek` and `list` move nothing.
+// - `acquire` brings the buckets that it charges to its time and its limits, and leaves the others
+//   as they were, but for those that lie ahead (something in them was written down at a time still
+//   to come, because the clock was set back): those it brings, too. `settle`, of those it changes,
+//   and `renew` bring them to their time; the bucket's limits stay. `peek` and `list` move nothing.
 // - A charge of 0 leaves nothing: no log entry and no lease.
 // - A skipped limit answers how it stands. Only an admission that asks for a slot cuts the leases
 //   it finds to its own ttl: a settlement or a skipped limit may come with any ttl, or none.

@@ -54,10 +54,10 @@ bool settles_by_id(const limit::Spec& spec) noexcept {
 }
 
 // Whether settling the bucket changes anything; a commit of requests alone does not.
-bool changes(std::span<const LimitSlot> slots) {
+bool changes(const limit::LimitSet& limits, std::span<const LimitSlot> slots) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].skip) continue;
-    if (slots[i].actual != slots[i].charged.amount) return true;
+    if (slots[i].skip || slots[i].actual == slots[i].charged.amount) continue;
+    if (slots[i].actual == 0 || !settles_by_id(limits[i])) return true;
   }
   return false;
 }
@@ -68,8 +68,11 @@ bool changes(std::span<const LimitSlot> slots) {
 struct Located {
   HashedKey key;
   Stripe* stripe = nullptr;
-  Bucket* bucket = nullptr;  // the one that decides: found in the stripe, or `fresh`
+  Bucket* bucket = nullptr;  // the one that decides: found in the stripe, `fresh` or `copy`
   Bucket::Owner fresh;       // not yet in the stripe
+  Bucket* found = nullptr;   // in the stripe, where `copy` decides in its place
+  Bucket::Owner copy;
+  bool ahead = false;        // written before this store's time was set back
   Bucket* victim = nullptr;  // makes way for `fresh`
 };
 
@@ -103,7 +106,7 @@ class MemoryStore::Impl {
   void settle(AdmissionRecord& record) {
     for (BucketSlot& slot : record.buckets) {
       const auto slots = record.slots_of(slot);
-      if (!slot.charged || !changes(slots)) continue;
+      if (!slot.charged || !changes(*slot.limits, slots)) continue;
       if (slot.overflow) {
         settle_overflow(record, slot);
       } else if (!settle_in(record, slot, slot.key, slot.text, false)) {
@@ -161,6 +164,8 @@ class MemoryStore::Impl {
   using Places = boost::container::small_vector<Located, 4>;
   using Buckets = boost::container::small_vector<Bucket*, 8>;
   using Locked = boost::container::small_vector<Stripe*, 8>;
+  // Counters as they were before an admission moved them to its time, in the order of its slots.
+  using Saved = boost::container::small_vector<limit::Counter, 8>;
 
   [[nodiscard]] HashedKey hashed(std::string_view key) const noexcept {
     return {base::hash(key, options_.hash_seed), key};
@@ -211,29 +216,27 @@ class MemoryStore::Impl {
     }
     const LockAll lock(stripes);
     record.now = time_->now();
-    if (!locate(record, places, only_look, budget)) {
+    if (!locate(record, places, budget)) {
       if (!overflow) return false;
-      locate_overflow(record, places, only_look, overflow_keys);
+      locate_overflow(record, places, overflow_keys);
     }
-    if (only_look) look_at_copies(record, places);
-    decide(record, places);
+    use_copies(record, places, only_look);
+    Saved saved;
+    decide(record, places, saved);
     charge_and_answer(record, places, only_look);
+    if (!only_look) leave_no_trace(record, places, saved);
     if (!only_look) expire(record.now, places, stripes, budget);
     return true;
   }
 
   // Finds the buckets, and room for those that are missing. False if there is no room for one.
-  bool locate(AdmissionRecord& record, Places& places, bool only_look, std::size_t& budget) {
+  bool locate(AdmissionRecord& record, Places& places, std::size_t& budget) {
     Buckets keep;
     for (std::size_t i = 0; i < places.size(); ++i) {
       Located& place = places[i];
       record.buckets[i].overflow = false;
       place.bucket = place.stripe->find(place.key);
-      if (place.bucket == nullptr) continue;
-      if (!only_look) {
-        place.bucket = place.stripe->fit(place.bucket, record.buckets[i].limits, record.now);
-      }
-      keep.push_back(place.bucket);
+      if (place.bucket != nullptr) keep.push_back(place.bucket);
     }
     const std::size_t missing = places.size() - keep.size();
     const std::size_t share = missing > 0 ? budget / missing : 0;
@@ -275,7 +278,7 @@ class MemoryStore::Impl {
   }
 
   // Gives the buckets that found no room the shared bucket of their policy.
-  void locate_overflow(AdmissionRecord& record, Places& places, bool only_look,
+  void locate_overflow(AdmissionRecord& record, Places& places,
                        std::span<const std::string> overflow_keys) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       Located& place = places[i];
@@ -285,9 +288,7 @@ class MemoryStore::Impl {
       place.key = hashed(overflow_keys[i]);
       place.stripe = &stripe_of(place.key);
       place.bucket = place.stripe->find(place.key);
-      if (place.bucket != nullptr) {
-        if (!only_look) place.bucket = place.stripe->fit(place.bucket, slot.limits, record.now);
-      } else {
+      if (place.bucket == nullptr) {
         place.fresh =
             Bucket::create(place.key.hash, place.key.key, place.key.key, slot.limits, true);
         place.bucket = place.fresh.get();
@@ -295,23 +296,25 @@ class MemoryStore::Impl {
     }
   }
 
-  // What is only looked at is not touched, not even by limits that are not in force.
-  static void look_at_copies(const AdmissionRecord& record, Places& places) {
+  // What is only looked at is not touched, and limits that a bucket does not have yet are put into
+  // force only where it is charged.
+  static void use_copies(const AdmissionRecord& record, Places& places, bool only_look) {
     for (std::size_t i = 0; i < places.size(); ++i) {
       Located& place = places[i];
       const limit::LimitSetPtr& limits = record.buckets[i].limits;
-      if (place.fresh) continue;
+      if (place.fresh || (!only_look && place.bucket->has_limits(limits))) continue;
+      place.found = place.bucket;
       if (!place.bucket->has_limits(limits) && place.bucket->spent(record.now)) {
-        place.fresh = Bucket::create(place.key.hash, place.key.key, place.key.key, limits, false);
+        place.copy = Bucket::create(place.key.hash, place.key.key, place.key.key, limits, false);
       } else {
-        place.fresh = place.bucket->clone();
-        if (!place.fresh->has_limits(limits)) place.fresh = place.fresh->with_limits(limits);
+        place.copy = place.bucket->clone();
+        if (!place.copy->has_limits(limits)) place.copy = place.copy->with_limits(limits);
       }
-      place.bucket = place.fresh.get();
+      place.bucket = place.copy.get();
     }
   }
 
-  static void decide(AdmissionRecord& record, Places& places) {
+  static void decide(AdmissionRecord& record, Places& places, Saved& saved) {
     record.outcome = Outcome::admitted;
     for (std::size_t i = 0; i < places.size(); ++i) {
       BucketSlot& bucket = record.buckets[i];
@@ -322,7 +325,10 @@ class MemoryStore::Impl {
         const limit::Spec& spec = (*bucket.limits)[k];
         // Whoever takes no slot has no say in how long those of others live.
         const Duration ttl = slots[k].skip ? kNoTtl : record.lease_ttl;
-        counters[k].advance(spec, Moment{record.now, record.id, ttl});
+        const Moment at{record.now, record.id, ttl};
+        places[i].ahead = places[i].ahead || counters[k].ahead(spec, at);
+        saved.push_back(counters[k]);
+        counters[k].advance(spec, at);
         limit::Check check{Verdict::skipped, Duration::zero()};
         if (!slots[k].skip) check = counters[k].check(spec, slots[k].need, record.now);
         slots[k].verdict = check.verdict;
@@ -339,9 +345,11 @@ class MemoryStore::Impl {
     for (std::size_t i = 0; i < places.size(); ++i) {
       BucketSlot& bucket = record.buckets[i];
       Located& place = places[i];
-      const auto counters = place.bucket->counters();
       const auto slots = record.slots_of(bucket);
       bucket.charged = bucket.charged && record.outcome == Outcome::admitted;
+      const bool stays = bucket.charged || place.ahead;
+      if (stays && place.found != nullptr && !only_look) put_into_force(record, i, place);
+      const auto counters = place.bucket->counters();
       for (std::size_t k = 0; k < slots.size(); ++k) {
         const limit::Spec& spec = (*bucket.limits)[k];
         slots[k].charged = {};
@@ -361,6 +369,38 @@ class MemoryStore::Impl {
       }
       if (place.fresh) place.stripe->attach(std::move(place.fresh));
       bucket.birth = place.stripe->birth(*place.bucket);
+    }
+  }
+
+  // The bucket itself instead of the copy that decided, by the same limits and at the same time.
+  static void put_into_force(AdmissionRecord& record, std::size_t number, Located& place) {
+    const BucketSlot& slot = record.buckets[number];
+    place.bucket = place.stripe->fit(place.found, slot.limits, record.now);
+    const auto slots = record.slots_of(slot);
+    for (std::size_t k = 0; k < slots.size(); ++k) {
+      const Duration ttl = slots[k].skip ? kNoTtl : record.lease_ttl;
+      place.bucket->counters()[k].advance((*slot.limits)[k], Moment{record.now, record.id, ttl});
+    }
+  }
+
+  // A bucket that was not charged is as it was before, unless it lay ahead: whoever waits is not to
+  // wait for that time to come again. Of logs and leases only what has expired is gone, which shows
+  // nowhere where time does not step back.
+  static void leave_no_trace(const AdmissionRecord& record, Places& places, const Saved& saved) {
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const BucketSlot& bucket = record.buckets[i];
+      const std::size_t first = next;
+      next += bucket.limits->size();
+      const Located& place = places[i];
+      if (bucket.charged || place.ahead || place.fresh || place.copy) continue;
+      const auto counters = place.bucket->counters();
+      for (std::size_t k = 0; k < counters.size(); ++k) {
+        const Algorithm algorithm = (*bucket.limits)[k].name.algorithm;
+        const bool owns =
+            algorithm == Algorithm::sliding_log || algorithm == Algorithm::concurrency;
+        if (!owns) counters[k] = saved[first + k];
+      }
     }
   }
 

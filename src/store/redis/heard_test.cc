@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -118,11 +119,11 @@ TEST(Heard, IsBoundedAndKeepsWhatIsHeardOfAgainAndAgain) {
   Heard heard(HeardOptions{.max_buckets = 50});  // one stripe
   const auto limits = set_of({requests_per(kMinute, 100)});
   for (int i = 0; i < 1000; ++i) {
-    note(heard, "hot", limits, {{1, kMinute}});
+    if (i % 5 == 0) note(heard, "hot", limits, {{1, kMinute}});
     note(heard, "p:" + std::to_string(i), limits, {{1, kMinute}});
+    EXPECT_TRUE(heard.find("hot")) << i;
   }
   EXPECT_EQ(heard.size(), 50U);
-  EXPECT_TRUE(heard.find("hot"));
   EXPECT_TRUE(heard.find("p:999"));
   EXPECT_FALSE(heard.find("p:0"));
 }
@@ -140,6 +141,7 @@ TEST(Heard, ManyThreadsNoteAndFind) {
   Heard heard(HeardOptions{.max_buckets = 1000});
   const auto limits = set_of({requests_per(kMinute, 100)});
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 500; ++i) {

@@ -79,7 +79,8 @@ bool Lane::send_next() {
 void Lane::drop_expired() {
   const Duration now = loop_.now();
   const auto gone = [&](const Ask& ask) {
-    return ask.deadline <= now || (ask.record->cancelled != nullptr && ask.record->cancelled->load());
+    return ask.deadline <= now ||
+           (ask.record->cancelled != nullptr && ask.record->cancelled->load());
   };
   while (!asks_.empty() && gone(asks_.front())) {
     Ask ask = std::move(asks_.front());
@@ -134,8 +135,7 @@ void Lane::send(std::unique_ptr<Batch> batch) {
 void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
   if (!result) {
     const bool uncharged = result.error().fate == redis::Fate::not_run;
-    return fail(batch, uncharged,
-                std::string(target_.name()) + ": " + result.error().text);
+    return fail(batch, uncharged, std::string(target_.name()) + ": " + result.error().text);
   }
   const Duration received = loop_.now();
   if (hooks_.on_latency) hooks_.on_latency(received - sent);

@@ -27,9 +27,9 @@ std::int64_t place_in(const Array& array, Value value) noexcept {
 std::size_t numbers_of(Algorithm algorithm) noexcept {
   switch (algorithm) {
     case Algorithm::fixed_window:
-    case Algorithm::sliding_log:
       return 2;
     case Algorithm::sliding_window:
+    case Algorithm::sliding_log:
       return 3;
     case Algorithm::token_bucket:
       return 4;

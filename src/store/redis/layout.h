@@ -34,7 +34,7 @@ struct StoredBucket {
   struct Stored {
     limit::Spec spec;
     // By algorithm: fixed_window start, used; sliding_window start, current, previous; sliding_log
-    // used, count; token_bucket last, level, rest, fills; concurrency nothing.
+    // used, count, last; token_bucket last, level, rest, fills; concurrency nothing.
     std::int64_t numbers[4] = {};
   };
   std::string text;  // empty: the bucket key is the text

@@ -89,9 +89,9 @@ class LocalCounters::Impl {
     LocalBucket::Start start{.now = now, .replicas = std::max<std::int64_t>(replicas, 1)};
     Places places;
     for (const std::size_t i : undecided) {
-      if (counts_here(record.buckets[i])) locate(record.buckets[i], start, heard, places);
+      if (counts_here(record.buckets[i]))
+        locate(record.buckets[i], start, heard, only_look, places);
     }
-    if (only_look) look_at_copies(places);
     check(record, places);
     charge_and_answer(record, places, only_look);
     // Last: a bucket that is in use goes on, and its reservations settle with it.
@@ -181,6 +181,7 @@ class LocalCounters::Impl {
     BucketSlot* slot = nullptr;
     LocalBucket* bucket = nullptr;  // in the table, or `fresh`
     std::unique_ptr<LocalBucket> fresh;
+    bool missing = false;  // there was none
     bool fits = true;
   };
   using Places = boost::container::small_vector<Place, 2>;
@@ -198,8 +199,8 @@ class LocalCounters::Impl {
     return found != nullptr && found->holds(bucket.local) ? found : nullptr;
   }
 
-  void locate(BucketSlot& slot, LocalBucket::Start& start, const Heard& heard, Places& places)
-      STINT_REQUIRES(mutex_) {
+  void locate(BucketSlot& slot, LocalBucket::Start& start, const Heard& heard, bool only_look,
+              Places& places) STINT_REQUIRES(mutex_) {
     start.rule = slot.on_store_error;
     start.begun = ++begun_;
     Place& place = places.emplace_back();
@@ -214,9 +215,14 @@ class LocalCounters::Impl {
     }
     start.heard = slot.overflow ? std::nullopt : heard.find(slot.key);
     if (place.bucket != nullptr) {
+      if (only_look) {  // at a copy: not even limits that are not in force touch the bucket
+        place.fresh = std::make_unique<LocalBucket>(*place.bucket);
+        place.bucket = place.fresh.get();
+      }
       place.bucket->fit(slot.limits, start);
       return;
     }
+    place.missing = true;
     place.fresh = std::make_unique<LocalBucket>(std::move(key), std::move(text), slot.limits,
                                                 slot.overflow, start);
     place.bucket = place.fresh.get();
@@ -224,8 +230,8 @@ class LocalCounters::Impl {
 
   // Room for one more than those that the call is about to make.
   bool has_room(TimePoint now, const Places& places) STINT_REQUIRES(mutex_) {
-    const auto pending = static_cast<std::size_t>(
-        std::ranges::count_if(places, [](const Place& place) { return place.fresh != nullptr; }));
+    const auto pending = static_cast<std::size_t>(std::ranges::count_if(
+        places, [](const Place& place) { return place.missing && !place.slot->overflow; }));
     const auto full = [&]() STINT_REQUIRES(mutex_) {
       return table_.size() - stats_.overflow_buckets + pending >= options_.max_buckets;
     };
@@ -233,13 +239,6 @@ class LocalCounters::Impl {
       free_spent(now, 1, places);
     }
     return !full();
-  }
-
-  static void look_at_copies(Places& places) {
-    for (Place& place : places) {
-      if (!place.fresh) place.fresh = std::make_unique<LocalBucket>(*place.bucket);
-      place.bucket = place.fresh.get();
-    }
   }
 
   static void check(AdmissionRecord& record, Places& places) {

@@ -117,6 +117,18 @@ TEST(LocalCounters, ACertainRefusalOfTheStoreComesFirst) {
   EXPECT_EQ(replica.local.stats().buckets, 0U);
 }
 
+TEST(LocalCounters, AShadowBucketThatRefusedAtTheStoreRefusesNothing) {
+  Replica replica;
+  const auto limits = set_of({requests_per(kMinute, 1)});
+  LocalCall call = replica.call(
+      {{.key = "p:a", .limits = limits, .shadow = true}, {.key = "q:a", .limits = limits}});
+  call.slot(0, 0).verdict = Verdict::refused;
+  const std::size_t undecided[] = {1};
+  replica.local.decide(call.record, undecided, kNow, 1, replica.heard);
+  EXPECT_EQ(call.record.outcome, Outcome::admitted);
+  EXPECT_TRUE(call.record.buckets[1].charged);
+}
+
 TEST(LocalCounters, WhatTheStoreDecidedIsLeftAlone) {
   Replica replica;
   const auto limits = set_of({requests_per(kMinute, 10)});
@@ -217,6 +229,10 @@ TEST(LocalCounters, APeekAnswersAsIfChargedAndChargesNothing) {
   EXPECT_TRUE(replica.admits(ask));
   EXPECT_EQ(peeked(), 3);
   EXPECT_EQ(peeked(), 3);
+  LocalCall other = replica.call({{.key = "k:a", .limits = set_of({in_flight(7)})}});
+  replica.local.peek(other.record, other.all(), replica.now, 2, replica.heard);
+  EXPECT_EQ(other.slot().remaining, 2);
+  EXPECT_EQ(peeked(), 3) << "as if nobody had looked by other limits";
   EXPECT_EQ(replica.take()[0].spent[0].amount, 1);
 }
 
@@ -282,6 +298,31 @@ TEST(LocalCounters, AtTheCapSpentBucketsGoFirst) {
   EXPECT_TRUE(none.record.buckets[0].overflow);
 }
 
+TEST(LocalCounters, TheBucketsOfOneAdmissionMakeNoRoomForEachOther) {
+  Replica replica(1, {.max_buckets = 2});
+  const auto limits = set_of({requests_per(kSecond, 3)});
+  const auto asks = [&](const std::string& first, const std::string& second) {
+    return std::vector<LocalAsk>{{.key = first, .limits = limits},
+                                 {.key = second, .limits = limits}};
+  };
+  EXPECT_TRUE(replica.admits({.key = "p:a", .limits = limits}));
+  LocalCall both = replica.decided(asks("p:b", "q:b"));  // room for one
+  EXPECT_FALSE(both.record.buckets[0].overflow);
+  EXPECT_TRUE(both.record.buckets[1].overflow);
+  replica.now += 2 * kSecond;  // all are spent
+  LocalCall again = replica.decided(asks("p:a", "q:a"));
+  EXPECT_FALSE(again.record.buckets[0].overflow);
+  EXPECT_FALSE(again.record.buckets[1].overflow) << "of the other bucket";
+  Replica narrow(1, {.max_buckets = 1});
+  EXPECT_TRUE(narrow.admits({.key = "p:a", .limits = limits}));
+  narrow.now += 2 * kSecond;
+  LocalCall last = narrow.decided(asks("p:a", "q:a"));
+  EXPECT_FALSE(last.record.buckets[0].overflow);
+  EXPECT_TRUE(last.record.buckets[1].overflow);
+  EXPECT_EQ(last.slot(0, 0).remaining, 2);
+  EXPECT_TRUE(narrow.settle(last, 0, 0));
+}
+
 TEST(LocalCounters, SpentBucketsAreFreedByTheWay) {
   Replica replica;
   const auto limits = set_of({requests_per(kSecond, 3)});
@@ -303,6 +344,7 @@ TEST(LocalCounters, EightThreadsAreAdmittedExactlyTheQuota) {
   const auto narrow = set_of({requests_per(kMinute, 700)});
   std::atomic<int> admitted{0};
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 150; ++i) {

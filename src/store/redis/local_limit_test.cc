@@ -64,6 +64,10 @@ TEST(LocalLimit, OfAWindowThatIsOverNothingWasHeard) {
   LocalLimit limit =
       heard_of(spec, 2, 100, kStart, kStart + kMinute, kStart + kMinute);  // just begun
   EXPECT_EQ(left(limit, kStart + kMinute), 50);
+  // One of which only the window before was left is whole when its own is over.
+  LocalLimit sliding = heard_of(spec_of(requests_per(kMinute, 100, Algorithm::sliding_window)), 2,
+                                80, kStart, kStart + kMinute, kStart + kMinute);
+  EXPECT_EQ(left(sliding, kStart + kMinute), 50);
 }
 
 TEST(LocalLimit, AFixedWindowWaitsForTheNextOne) {

@@ -190,7 +190,7 @@ void run_history(std::uint64_t seed) {
                         .need = random.upto(1),
                         .shadow = random.upto(4) == 0});
       }
-      const auto id = static_cast<std::uint64_t>(step + 1);
+      const auto id = static_cast<std::uint64_t>(step) + 1;
       Pair pair{LocalCall(id, asks), LocalCall(id, asks)};
       if (what == 0) {
         replica.local.peek(pair.mine.record, pair.mine.all(), replica.now, 1, replica.heard);

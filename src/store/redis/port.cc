@@ -164,11 +164,11 @@ Lane& Port::lane(std::string_view bucket_key) {
     if (known.route == route) return *known.lane;
   }
   Site& where = site(route.target->name());
-  auto made = std::make_unique<Lane>(
-      loop_, *route.target, where.clock, shared_.scripts, shared_.keys_begin, shared_.entropy,
-      LaneOptions{.calls_in_flight = shared_.options.calls_in_flight,
-                  .timeout = shared_.options.timeout},
-      lane_hooks(where));
+  auto made = std::make_unique<Lane>(loop_, *route.target, where.clock, shared_.scripts,
+                                     shared_.keys_begin, shared_.entropy,
+                                     LaneOptions{.calls_in_flight = shared_.options.calls_in_flight,
+                                                 .timeout = shared_.options.timeout},
+                                     lane_hooks(where));
   return *lanes_.emplace_back(LaneOf{route, std::move(made)}).lane;
 }
 
@@ -213,7 +213,7 @@ void Port::decided(Admission& admission) {
     const bool known = part.decided.fate != Answer::Fate::undecided;
     refused = refused || part.decided.fate == Answer::Fate::refused;
     if (shared_.options.hooks.on_decided && !admission.look) {
-      const Outcome outcome = !known ? Outcome::undecided
+      const Outcome outcome = !known                                       ? Outcome::undecided
                               : part.decided.fate == Answer::Fate::refused ? Outcome::refused
                                                                            : Outcome::admitted;
       shared_.options.hooks.on_decided(part.lane->target().name(), outcome);
@@ -302,8 +302,8 @@ void Port::settle(AdmissionRecord& record, Settled done) {
 }
 
 void Port::renew(std::span<AdmissionRecord* const> records, Done done) {
-  auto join = std::make_shared<Join>(
-      [done = std::move(done)](const Result<void>&) mutable { done(); });
+  auto join =
+      std::make_shared<Join>([done = std::move(done)](const Result<void>&) mutable { done(); });
   for (AdmissionRecord* record : records) {
     for (std::size_t i = 0; i < record->buckets.size(); ++i) {
       const BucketSlot& bucket = record->buckets[i];
@@ -361,9 +361,7 @@ struct Port::Carried {
 };
 
 void Port::carry_back() {
-  const auto reachable = [this](std::string_view key) {
-    return lane(key).target().available();
-  };
+  const auto reachable = [this](std::string_view key) { return lane(key).target().available(); };
   std::uint64_t cursor = 0;
   do {
     LocalCounters::Taken taken =
@@ -453,8 +451,10 @@ void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page
   SweepRequest request{shared_.keys_begin, std::string(pattern), sweep_cursor(cursor), page_size,
                        loop_.now() + kSweepTimeout};
   sweep(*targets[target], shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &page, done = std::move(done)](SweptPage swept) mutable {
-          if (!swept.error.empty()) shared_.warn("list", "a listing of Redis failed: " + swept.error);
+        [this, target, count = targets.size(), &page,
+         done = std::move(done)](SweptPage swept) mutable {
+          if (!swept.error.empty())
+            shared_.warn("list", "a listing of Redis failed: " + swept.error);
           for (SweptBucket& bucket : swept.buckets) page.buckets.push_back(std::move(bucket.info));
           page.next = store_cursor(target, count, swept);
           done();
@@ -473,7 +473,8 @@ void Port::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page
   sweep(of, shared_.scripts, std::move(request),
         [this, target, count = targets.size(), &of, &page,
          done = std::move(done)](SweptPage swept) mutable {
-          if (!swept.error.empty()) shared_.warn("reset", "a reset in Redis failed: " + swept.error);
+          if (!swept.error.empty())
+            shared_.warn("reset", "a reset in Redis failed: " + swept.error);
           page.next = store_cursor(target, count, swept);
           remove_buckets(of, shared_.keys_begin, swept.buckets, loop_.now() + kSweepTimeout,
                          [&page, done = std::move(done)](std::size_t removed) mutable {

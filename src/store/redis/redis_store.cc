@@ -76,10 +76,8 @@ void RedisStore::renew(std::span<AdmissionRecord* const> records, Done done) {
 }
 
 void RedisStore::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page, Done done) {
-  impl_->on_port([pattern = std::string(pattern), cursor, &page,
-                  done = std::move(done)](Port& port) mutable {
-    port.reset(pattern, cursor, page, std::move(done));
-  });
+  impl_->on_port([pattern = std::string(pattern), cursor, &page, done = std::move(done)](
+                     Port& port) mutable { port.reset(pattern, cursor, page, std::move(done)); });
 }
 
 void RedisStore::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,

@@ -21,9 +21,7 @@ class ServerClock {
     known_ = true;
   }
   [[nodiscard]] bool known() const noexcept { return known_; }
-  [[nodiscard]] TimePoint at(Duration steady) const noexcept {
-    return TimePoint{steady + offset_};
-  }
+  [[nodiscard]] TimePoint at(Duration steady) const noexcept { return TimePoint{steady + offset_}; }
   [[nodiscard]] Duration offset() const noexcept { return offset_; }
 
  private:

@@ -110,7 +110,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
     const std::string cursor = std::to_string(request_.from.scan);
     const std::string pattern = scan_pattern(request_.keys_begin);
     const std::string count = std::to_string(count_);
-    const std::array<std::string_view, 6> words = {"SCAN", cursor, "MATCH",
+    const std::array<std::string_view, 6> words = {"SCAN",  cursor,  "MATCH",
                                                    pattern, "COUNT", count};
     target_.command(words, request_.deadline,
                     [self = shared_from_this()](redis::CallResult result) {
@@ -155,10 +155,9 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
       append_leases_key(names.emplace_back(), request_.keys_begin, key);
     }
     const std::vector<std::string_view> views(names.begin(), names.end());
-    target_.call(scripts_.look, views, {}, request_.deadline,
-                 [self = shared_from_this()](redis::CallResult result) {
-                   self->looked(std::move(result));
-                 });
+    target_.call(
+        scripts_.look, views, {}, request_.deadline,
+        [self = shared_from_this()](redis::CallResult result) { self->looked(std::move(result)); });
   }
 
   void looked(redis::CallResult result) {

@@ -33,7 +33,7 @@
 --   a limit: d name, d quota, and by algorithm
 --     0 fixed_window   d start, d used
 --     1 sliding_window d start, d current, d previous
---     2 sliding_log    d used, d count; entries in a sorted set: id .. d cost, by instant
+--     2 sliding_log    d used, d count, d last; entries in a sorted set: id .. d cost, by instant
 --     3 token_bucket   d capacity, d last, d level, d rest, d fills
 --     4 concurrency    nothing; leases in a sorted set: id, by expiry
 --   name = window in microseconds * 64 + unit * 8 + algorithm
@@ -84,7 +84,8 @@ local function whole_at(s)
   return s.last + min(ticks, floor(MAX / l.tick)) * l.tick
 end
 
--- Brings a state to now. True if it lay ahead: then that is worth writing down by itself.
+-- Brings a state to now. True if it lay ahead, written before the server's time was set back: then
+-- that is written down even if nothing is charged, or those who wait would wait for that time.
 local advance = {
   [FIXED] = function(s)
     local start, window = s.start, s.l.window
@@ -107,7 +108,7 @@ local advance = {
     s.start = aligned
     return now < start
   end,
-  [LOG] = function() return false end, -- see read_log
+  [LOG] = function(s) return #s.ahead > 0 end, -- see read_log
   [TOKENS] = function(s)
     local l = s.l
     s.rest = min(s.rest, l.ticks - 1)
@@ -137,7 +138,7 @@ local advance = {
     s.last = s.last + ticks * l.tick
     return false
   end,
-  [LEASES] = function() return false end,
+  [LEASES] = function() return false end, -- see cut_leases
 }
 
 local fits = {
@@ -213,23 +214,18 @@ local function cost_of(entry) return (su('<d', entry, 17)) end
 -- Entries that were made in time that is still to come are taken as made now.
 local function read_log(bucket, s)
   s.key = bucket.logs[s.l.window]
-  if not s.key then -- nobody asks about it: it stays as it is
-    s.last = now
-    return
-  end
+  if not s.key then return end -- nobody asks about it: it stays as it is
   local gone = call('ZRANGEBYSCORE', s.key, '-inf', text(now - s.l.window))
   local count = call('ZCARD', s.key)
   if count ~= s.count then -- entries were lost
     s.used = 0
     for _, entry in ipairs(call('ZRANGE', s.key, 0, -1)) do s.used = s.used + cost_of(entry) end
-    bucket.turned = true
   end
   for _, entry in ipairs(gone) do s.used = s.used - cost_of(entry) end
   s.count = count - #gone
   if s.count == 0 then return end
   s.last = min(tonumber(call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')[2]), now)
   s.ahead = call('ZRANGEBYSCORE', s.key, '(' .. text(now), '+inf')
-  if #s.ahead > 0 then bucket.turned = true end
 end
 
 local function state_of(bucket, kind)
@@ -283,10 +279,10 @@ local function read_state(bucket, asked, raw, from)
     checked(s.current, 0)
     checked(s.previous, 0)
   elseif kind == LOG then
-    s.used, s.count, from = su('<dd', raw, from)
-    s.last = 0
+    s.used, s.count, s.last, from = su('<ddd', raw, from)
     checked(s.used, 0)
     checked(s.count, 0)
+    checked(s.last, 0)
   elseif kind == TOKENS then
     capacity, s.last, s.level, s.rest, s.fills, from = su('<ddddd', raw, from)
     checked(capacity, 0)
@@ -378,14 +374,14 @@ local function take_over(bucket, spec)
     local s = kept[limit.name]
     if s then
       s.l = limit
-      advance[limit.kind](s) -- by the new numbers
+      if advance[limit.kind](s) then bucket.turned = true end -- by the new numbers
     else
       s = fresh_state(bucket, limit)
     end
     bucket.states[i] = s
   end
   for i = #spec + 1, #bucket.states do bucket.states[i] = nil end
-  bucket.layout, bucket.turned, bucket.advanced = spec, true, true
+  bucket.layout, bucket.advanced = spec, true
 end
 
 -- Changes.
@@ -637,7 +633,7 @@ for i = 1, n do
         cut_leases(bucket, ttl)
       end
     end
-    if not look then bucket.asked = true end
+    bucket.asked = bucket.asked or not look
   end
   local done = 0
   while done < count and not bad do
@@ -725,7 +721,7 @@ local function encoded(bucket)
     elseif kind == SLIDING then
       out[i + 1] = sp('<ddddd', l.name, l.quota, s.start, s.current, s.previous)
     elseif kind == LOG then
-      out[i + 1] = sp('<dddd', l.name, l.quota, s.used, s.count)
+      out[i + 1] = sp('<ddddd', l.name, l.quota, s.used, s.count, s.last)
     elseif kind == TOKENS then
       out[i + 1] = sp('<ddddddd', l.name, l.quota, l.capacity, s.last, s.level, s.rest, s.fills)
     else

@@ -7,7 +7,7 @@
 local su = struct.unpack
 local floor, format = math.floor, string.format
 local now = now_us()
-local SIZES = {[0] = 2, 3, 2, 5, 0} -- numbers of a limit behind name and quota, by algorithm
+local SIZES = {[0] = 2, 3, 3, 5, 0} -- numbers of a limit behind name and quota, by algorithm
 local LOG = 2
 
 local function logs_of(counters, raw)
