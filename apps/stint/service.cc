@@ -56,14 +56,26 @@ Service::Service(config::Bootstrap bootstrap, config::Environment environment, R
       environment_(std::move(environment)),
       reread_(std::move(reread)),
       log_(log_options(bootstrap_.observability)) {
+  auto wired = RedisWiring::create(bootstrap_.ratelimit, metrics_, log_);
+  wired ? void(redis_ = std::move(*wired)) : void(redis_fault_ = std::move(wired.error()));
+  make_gateway();
+}
+
+void Service::make_gateway() {
   const auto warn = [this](std::string_view text) { log_.warn(text); };
-  auto store = std::make_shared<store::MemoryStore>(
-      store::MemoryStoreOptions{.max_buckets = bootstrap_.ratelimit.max_buckets,
-                                .hash_seed = base::system_entropy().next(),
-                                .on_warning = warn},
-      std::make_unique<store::ForwardClock>(system_clock(), warn));
+  std::shared_ptr<store::RateStore> store;
+  if (redis_) {
+    store = redis_->store();
+  } else {
+    store = std::make_shared<store::MemoryStore>(
+        store::MemoryStoreOptions{.max_buckets = bootstrap_.ratelimit.max_buckets,
+                                  .hash_seed = base::system_entropy().next(),
+                                  .on_warning = warn},
+        std::make_unique<store::ForwardClock>(system_clock(), warn));
+  }
   gateway_ = std::make_unique<gateway::Gateway>(bootstrap_, std::move(store), system_clock(),
                                                 base::system_entropy(), metrics_, log_);
+  if (redis_) gateway_->store_health = [this] { return redis_->health(); };
 }
 
 Service::~Service() = default;
@@ -79,13 +91,27 @@ void Service::on_decision(std::function<void(const Decision&, std::string_view)>
 std::expected<void, StartError> Service::start() {
   signals_.emplace(loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP});
   if (auto ok = open_workers(); !ok) return ok;
+  if (auto ok = open_store(); !ok) return ok;
   if (auto ok = open_metrics(); !ok) return ok;
   if (auto ok = load_resources(); !ok) return ok;
   for (auto& worker : workers_) worker->start();
   log_.info("serving", {{"addr", bootstrap_.proxy.addr},
                         {"port", std::int64_t{port_}},
                         {"loops", static_cast<std::int64_t>(workers_.size())},
-                        {"counters", "in memory: limits hold for this process alone"}});
+                        {"counters", redis_ ? redis_->description()
+                                            : "in memory: limits hold for this process alone"}});
+  return {};
+}
+
+std::expected<void, StartError> Service::open_store() {
+  if (!redis_fault_.empty()) return cannot(redis_fault_);
+  if (!redis_) return {};
+  if (bootstrap_.ratelimit.redis->required) {
+    if (auto reached = redis_->check(); !reached) return cannot(reached.error());
+  }
+  redis_->add_loop(loop_);
+  for (auto& worker : workers_) worker->use(*redis_);
+  redis_->store()->start(loop_);
   return {};
 }
 
@@ -223,6 +249,7 @@ net::Task<void> Service::obey_signals() {
     co_await loop_.wait_for(kLookAtWorkers);
   }
   if (metrics_server_) co_await metrics_server_->stop();
+  if (redis_) co_await redis_->store()->stop(loop_);
   tasks_.cancel_all();
   co_await tasks_.join();
   log_.info("stopped");

@@ -17,6 +17,7 @@
 #include "net/signals.h"
 #include "observe/log.h"
 #include "observe/metrics.h"
+#include "redis_wiring.h"
 #include "worker.h"
 
 namespace stint::app {
@@ -49,6 +50,8 @@ class Service {
   [[nodiscard]] int run();
 
  private:
+  void make_gateway();
+  [[nodiscard]] std::expected<void, StartError> open_store();
   [[nodiscard]] std::expected<void, StartError> load_resources();
   [[nodiscard]] std::expected<void, StartError> open_metrics();
   [[nodiscard]] std::expected<void, StartError> open_workers();
@@ -71,6 +74,8 @@ class Service {
   net::TaskGroup tasks_{loop_};
   net::TaskGroup ending_{loop_};  // of what ends the others
   std::optional<net::Signals> signals_;
+  std::unique_ptr<RedisWiring> redis_;  // null: counters are in memory
+  std::string redis_fault_;             // why there is none although it is wanted
   std::unique_ptr<gateway::Gateway> gateway_;
   std::optional<config::ResourceLoader> loader_;
   std::shared_ptr<const config::Snapshot> given_;

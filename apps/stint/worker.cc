@@ -41,8 +41,14 @@ Worker::Worker(gateway::Gateway& gateway, std::shared_ptr<const net::TlsClientCo
 
 Worker::~Worker() { join(); }
 
+void Worker::use(RedisWiring& redis) {
+  redis_ = &redis;
+  redis.add_loop(loop_);
+}
+
 void Worker::start() {
   thread_ = std::thread([this] {
+    if (redis_ != nullptr) redis_->store()->start(loop_);
     tasks_.start(serve());
     loop_.run();
   });
@@ -73,6 +79,12 @@ net::Task<void> Worker::end(Duration grace) {
   co_await server_->stop();
   co_await tasks_.join();
   dispatcher_.close_idle();
+  // What was abandoned in the end is settled over this loop's connections.
+  const Duration last = loop_.now() + gateway_.store_calls()->settle_timeout + kLook;
+  while (redis_ != nullptr && gateway_.orphan_calls() > 0 && loop_.now() < last) {
+    co_await loop_.wait_for(kLook);
+  }
+  if (redis_ != nullptr) co_await redis_->store()->stop(loop_);
   // Not from within: no task may be left when the loop has ended.
   loop_.post([this] {
     ended_ = true;

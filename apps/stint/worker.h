@@ -12,6 +12,7 @@
 #include "net/connect.h"
 #include "net/event_loop.h"
 #include "net/listener.h"
+#include "redis_wiring.h"
 
 namespace stint::app {
 
@@ -24,6 +25,8 @@ class Worker {
       std::shared_ptr<const net::TlsClientContext> tls);
   ~Worker();
 
+  // Before `start`: the counters are there. Must outlive it.
+  void use(RedisWiring& redis);
   // Before it: serve_by. Once.
   void start();
   // Any thread.
@@ -43,6 +46,7 @@ class Worker {
   net::EventLoop loop_;
   net::TaskGroup tasks_{loop_};
   net::TaskGroup ending_{loop_};  // of what ends the others
+  RedisWiring* redis_ = nullptr;
   gateway::Dispatcher dispatcher_;
   std::unique_ptr<http::Server> server_;
   std::atomic<bool> ended_{false};

@@ -119,7 +119,7 @@ struct Shard {
   double weight = 1.0;  // 0.01 to 100
 };
 
-// Not available yet. Which members are used depends on `mode`.
+// Which members are used depends on `mode`; only `single` is available yet.
 struct Redis {
   RedisMode mode = RedisMode::single;    // default: told by which address key is given
   std::string url{};                     // single
@@ -135,6 +135,7 @@ struct Redis {
   int database = 0;
   ClientTls tls{};
   Duration timeout = std::chrono::milliseconds{50};  // of one call to a server
+  bool required = false;  // not to start without it; else the outage rule decides until it is there
 };
 
 struct RateLimit {

@@ -185,15 +185,19 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   reader.integer("database", redis.database, 0, 65'535);
   read_client_tls(reader.map("tls"), redis.tls);
   reader.duration_in("timeout_ms", redis.timeout, kMillisecond, 1, 60'000);
+  reader.boolean("required", redis.required);
   reader.finish();
   if (!in_use) return;
   if (reader.context().faults.size() == faults) check_mode(reader, redis);
+  // Whoever has to mend the block is told that first.
+  if (reader.context().faults.size() == faults && redis.mode != RedisMode::single) {
+    reader.fault("mode", std::string(name_of(redis.mode)) + " is not available yet: give one url");
+  }
   out = std::move(redis);
 }
 
 void read_ratelimit(MapReader reader, RateLimit& out) {
   constexpr std::int64_t kMostBuckets = 1'000'000'000;
-  const std::size_t faults = reader.context().faults.size();
   reader.choice("backend", out.backend, kBackends);
   MapReader memory = reader.map("memory");
   memory.integer("max_buckets", out.max_buckets, 1, kMostBuckets);
@@ -206,8 +210,6 @@ void read_ratelimit(MapReader reader, RateLimit& out) {
   const bool redis = out.backend == Backend::redis;
   read_redis(reader.map("redis"), redis, out.redis);
   reader.finish();
-  // Whoever has to mend the block is told that first.
-  if (redis && reader.context().faults.size() == faults) reader.unavailable("backend");
 }
 
 }  // namespace stint::config

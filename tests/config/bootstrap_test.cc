@@ -229,22 +229,27 @@ TEST(Bootstrap, SubstitutesVariablesInItsValues) {
   EXPECT_EQ(bootstrap.observability.service_name, "a$b$c 3");
 }
 
-// What Redis is asked for can only be seen from what is said about it, as long as it is not there.
-std::vector<std::string> redis(const std::string& block, const Environment& environment) {
-  std::vector<std::string> faults =
-      faults_of("resources_file: r\nratelimit: {backend: redis" + block + "}\n", environment);
-  return faults;
+std::string redis_text(const std::string& block) {
+  return "resources_file: r\nratelimit: {backend: redis" + block + "}\n";
 }
-constexpr const char* kNotYet = "stint.yaml:2:22: ratelimit.backend: not available yet";
+std::vector<std::string> redis(const std::string& block, const Environment& environment) {
+  return faults_of(redis_text(block), environment);
+}
+std::string redis_url(const std::string& block, const Environment& environment) {
+  auto loaded = parse_bootstrap("stint.yaml", redis_text(block), environment);
+  return loaded.value && loaded.value->ratelimit.redis ? loaded.value->ratelimit.redis->url
+                                                       : std::string("none");
+}
 
 TEST(BootstrapRedis, TakesItsAddressFromTheEnvironment) {
-  EXPECT_THAT(redis("", {{"REDIS_URL", "redis://h"}}), ElementsAre(kNotYet));
-  EXPECT_THAT(redis("", {{"REDIS_URLS", "redis://h"}}), ElementsAre(kNotYet));
+  EXPECT_EQ(redis_url("", {{"REDIS_URL", "redis://h"}}), "redis://h");
+  EXPECT_EQ(redis_url("", {{"REDIS_URLS", "redis://i"}, {"REDIS_URL", "redis://h"}}), "redis://i");
   EXPECT_THAT(redis("", {{"REDIS_URLS", "a=redis://h,b=redis://i"},
                          {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "200"},
                          {"REDIS_URLS_PREVIOUS", "a=redis://h"}}),
-              ElementsAre(kNotYet));
-  EXPECT_THAT(redis("", {{"STINT_RATELIMIT__REDIS__URL", "redis://h"}}), ElementsAre(kNotYet));
+              ElementsAre("stint.yaml: ratelimit.redis.mode: ring is not available yet: give "
+                          "one url"));
+  EXPECT_EQ(redis_url("", {{"STINT_RATELIMIT__REDIS__URL", "redis://h"}}), "redis://h");
   EXPECT_THAT(redis("", {{"REDIS_URLS", "h:6379"}}),
               ElementsAre("environment variable REDIS_URLS: ratelimit.redis.url: must be a URL "
                           "such as redis://host:6379/0 or rediss://user:password@host"));
@@ -259,13 +264,40 @@ TEST(BootstrapRedis, TakesItsAddressFromTheEnvironment) {
 
 TEST(BootstrapRedis, PrefersTheAddressOfTheFile) {
   // Neither of these is looked at.
-  EXPECT_THAT(redis(", redis: {url: \"redis://h\"}",
-                    {{"REDIS_URLS", "bad,bad"}, {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "bad"}}),
-              ElementsAre(kNotYet));
+  EXPECT_EQ(redis_url(", redis: {url: \"redis://h\"}",
+                      {{"REDIS_URLS", "bad,bad"}, {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "bad"}}),
+            "redis://h");
   EXPECT_THAT(faults_of("resources_file: r\n", {{"REDIS_URL", "bad"}}), IsEmpty());
   // Virtual nodes mean nothing to one server.
-  EXPECT_THAT(redis("", {{"REDIS_URL", "redis://h"}, {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "9"}}),
-              ElementsAre(kNotYet));
+  EXPECT_EQ(redis_url("", {{"REDIS_URL", "redis://h"}, {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "9"}}),
+            "redis://h");
+}
+
+TEST(BootstrapRedis, OnlyOneServerIsAvailableYet) {
+  EXPECT_THAT(redis(", redis: {nodes: [\"h:1\"]}", {}),
+              ElementsAre("stint.yaml:2:36: ratelimit.redis.mode: cluster is not available yet: "
+                          "give one url"));
+  EXPECT_THAT(redis(", redis: {mode: sentinel, sentinels: [\"h:1\"], master_name: m}", {}),
+              ElementsAre("stint.yaml:2:43: ratelimit.redis.mode: sentinel is not available yet: "
+                          "give one url"));
+}
+
+TEST(BootstrapRedis, IsReadWhole) {
+  const auto loaded = parse_bootstrap(
+      "stint.yaml",
+      redis_text(", redis: {url: \"rediss://h/3\", username: u, password: p, database: 2, "
+                 "timeout_ms: 7, required: true, tls: {verify: false}}"),
+      {});
+  ASSERT_TRUE(loaded.value);
+  const Redis& read = *loaded.value->ratelimit.redis;
+  EXPECT_EQ(read.mode, RedisMode::single);
+  EXPECT_EQ(read.url, "rediss://h/3");
+  EXPECT_EQ(read.username, "u");
+  EXPECT_EQ(read.password, "p");
+  EXPECT_EQ(read.database, 2);
+  EXPECT_EQ(read.timeout, std::chrono::milliseconds{7});
+  EXPECT_TRUE(read.required);
+  EXPECT_FALSE(read.tls.verify);
 }
 
 TEST(BootstrapSettings, HideSecrets) {
@@ -286,10 +318,12 @@ TEST(BootstrapSettings, TellWhichChangesNeedARestart) {
   const Bootstrap after = good(
       "resources_file: r\nproxy: {workers: 2, real_ip: {trusted_proxies: [10.0.0.1]}}\n"
       "observability: {log_level: debug}\nratelimit: {redis: {timeout_ms: 9}}\n");
-  EXPECT_THAT(restart_keys(before, after),
-              ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies"));
-  EXPECT_THAT(restart_keys(after, before),
-              ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies"));
+  EXPECT_THAT(
+      restart_keys(before, after),
+      ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies", "ratelimit.redis.timeout_ms"));
+  EXPECT_THAT(
+      restart_keys(after, before),
+      ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies", "ratelimit.redis.timeout_ms"));
 }
 
 }  // namespace

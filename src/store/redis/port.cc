@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "store/redis/sweep.h"
@@ -21,6 +22,17 @@ constexpr Duration kSweepTimeout = std::chrono::seconds{2};
 
 Error unavailable(const std::string& why) {
   return Error{ErrorCode::unavailable, "", why.empty() ? "the store cannot be reached" : why};
+}
+
+// "6.0.16": below 6.2. What cannot be read is not.
+bool too_old(std::string_view version) {
+  unsigned major = 0;
+  unsigned minor = 0;
+  const char* const end = version.data() + version.size();
+  const auto [dot, fault] = std::from_chars(version.data(), end, major);
+  if (fault != std::errc{} || dot == end || *dot != '.') return false;
+  if (std::from_chars(dot + 1, end, minor).ec != std::errc{}) return false;
+  return major < 6 || (major == 6 && minor < 2);
 }
 
 // Counts answers of several calls down to one.
@@ -74,7 +86,7 @@ Port::Site& Port::site(std::string_view name) {
 
 redis::ServerOptions Port::prepare(std::string_view name) {
   Site& where = site(name);
-  set_degraded(where, true, "not connected yet");
+  shared_.add_target(name);
   redis::ServerOptions options;
   options.name = name;
   options.client_name = "stint";
@@ -112,9 +124,37 @@ void Port::announced(Site& where, const redis::CallResult& result) {
     for (redis::Target* target : topology_->targets()) {
       if (target->name() != where.name || !target->available()) continue;
       set_degraded(where, false, "");
+      look_at_settings(where, *target);
       carry_back();
       send_kept();
     }
+  });
+}
+
+void Port::look_at_settings(Site& where, redis::Target& target) {
+  if (where.looked_at) return;
+  where.looked_at = true;
+  const Duration deadline = loop_.now() + kSweepTimeout;
+  // Whoever may not ask is not warned: both commands are often forbidden to users.
+  const std::array<std::string_view, 3> policy = {"CONFIG", "GET", "maxmemory-policy"};
+  target.command(policy, deadline, [this, &where](const redis::CallResult& result) {
+    if (!result || result->size() < 2 || (*result)[1].text() == "noeviction") return;
+    shared_.warn("eviction " + where.name,
+                 "redis " + where.name + " may evict counters: its maxmemory-policy is " +
+                     std::string((*result)[1].text()) + ", and should be noeviction");
+  });
+  const std::array<std::string_view, 2> info = {"INFO", "server"};
+  target.command(info, deadline, [this, &where](const redis::CallResult& result) {
+    if (!result) return;
+    constexpr std::string_view kField = "redis_version:";
+    std::string_view text = result->text();
+    const std::size_t at = text.find(kField);
+    if (at == std::string_view::npos) return;
+    text.remove_prefix(at + kField.size());
+    const std::string version(text.substr(0, text.find_first_of("\r\n")));
+    if (!too_old(version)) return;
+    shared_.warn("version " + where.name,
+                 "redis " + where.name + " is version " + version + "; 6.2 or later is needed");
   });
 }
 
@@ -130,6 +170,7 @@ void Port::on_event(Site& where, const redis::ServerEvent& event) {
     case Kind::connect_failed:
     case Kind::lost:
     case Kind::breaker_opened:
+      if (where.degraded) return shared_.still_degraded(where.name, event.text);
       return set_degraded(where, true, event.text);
   }
 }

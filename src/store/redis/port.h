@@ -46,7 +46,8 @@ class Port {
   struct Site {
     std::string name;
     ServerClock clock;
-    bool degraded = false;
+    bool degraded = true;    // until it is connected
+    bool looked_at = false;  // its settings were
   };
   struct Admission;
   struct Carried;
@@ -57,6 +58,8 @@ class Port {
   void on_event(Site& site, const redis::ServerEvent& event);
   void set_degraded(Site& site, bool degraded, const std::string& why);
   void announced(Site& site, const redis::CallResult& result);
+  // Warns about settings under which counters would be lost, and servers that are too old.
+  void look_at_settings(Site& site, redis::Target& target);
 
   [[nodiscard]] Lane& lane(std::string_view bucket_key);
   [[nodiscard]] LaneHooks lane_hooks(Site& site);

@@ -52,19 +52,36 @@ void Shared::warn(const std::string& kind, const std::string& text) {
   options.hooks.on_warning(text);
 }
 
+void Shared::add_target(std::string_view target) {
+  const base::MutexLock lock(mutex_);
+  Health& health = health_[std::string(target)];
+  ++health.degraded_loops;
+  health.why = "not connected yet";
+}
+
 void Shared::set_degraded(std::string_view target, bool degraded, const std::string& why) {
-  bool turned = false;
+  bool tell = false;
   {
     const base::MutexLock lock(mutex_);
-    auto found = health_.find(target);
-    if (found == health_.end()) found = health_.emplace(std::string(target), Health{}).first;
-    Health& health = found->second;
-    const int before = health.degraded_loops;
+    Health& health = health_[std::string(target)];
     health.degraded_loops += degraded ? 1 : -1;
     if (degraded) health.why = why;
-    turned = (before == 0) != (health.degraded_loops == 0);
+    tell = degraded ? !health.told : health.degraded_loops == 0;
+    health.told = degraded || (health.told && !tell);
   }
-  if (turned && options.hooks.on_degraded) options.hooks.on_degraded(target, degraded);
+  if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, degraded);
+}
+
+void Shared::still_degraded(std::string_view target, const std::string& why) {
+  bool tell = false;
+  {
+    const base::MutexLock lock(mutex_);
+    Health& health = health_[std::string(target)];
+    health.why = why;
+    tell = !health.told;
+    health.told = true;
+  }
+  if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, true);
 }
 
 std::vector<RedisTargetHealth> Shared::health() const {

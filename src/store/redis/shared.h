@@ -35,9 +35,13 @@ class Shared {
   // Tells it unless something of the same kind was told in the last ten seconds.
   void warn(const std::string& kind, const std::string& text);
 
-  // One of the loops says how it stands with a server; the first one that is in trouble and the
-  // last one that is not are told on.
+  // A loop has a server that it is not connected with yet, which is nothing to tell about.
+  void add_target(std::string_view target);
+  // One of the loops says how it stands with a server, when that changes; the first one that is in
+  // trouble and the last one that is not are told on.
   void set_degraded(std::string_view target, bool degraded, const std::string& why);
+  // It is still in trouble: told on if nothing was told yet.
+  void still_degraded(std::string_view target, const std::string& why);
   [[nodiscard]] std::vector<RedisTargetHealth> health() const;
 
   const RedisStoreOptions options;
@@ -53,6 +57,7 @@ class Shared {
  private:
   struct Health {
     int degraded_loops = 0;
+    bool told = false;  // that it is degraded
     std::string why;
   };
 
