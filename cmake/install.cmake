@@ -17,6 +17,10 @@ set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stint)
 
 install(TARGETS stint EXPORT stint-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/stint DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET stint_redis_library)
+  install(TARGETS stint_redis_library EXPORT stint-targets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(EXPORT stint-targets NAMESPACE stint:: DESTINATION ${config_dir})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

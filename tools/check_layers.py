@@ -31,6 +31,7 @@ ALLOWED = {
     "http": "base observe net",
     "store": "base limit observe net redis",
     "admission": "base limit policy observe net store",
+    "embed": "base limit policy observe net redis store admission",
     "config": "base limit policy observe net http",
     # Never each other; of `store` only the contract (see CONCRETE_STORES).
     "gateway": "base limit policy observe net http store admission config",
@@ -42,7 +43,7 @@ ALLOWED = {layer: set(uses.split()) | {layer} for layer, uses in ALLOWED.items()
 
 # Only wiring may use these: `store` itself (its factory), `admission` and apps.
 CONCRETE_STORES = ("store/memory", "store/redis")
-MAY_USE_CONCRETE_STORES = {"store", "admission"}
+MAY_USE_CONCRETE_STORES = {"store", "admission", "embed"}
 
 PUBLIC_HEADERS = {
     "error.h": "base",
@@ -55,6 +56,7 @@ PUBLIC_HEADERS = {
     "attributes.h": "policy",
     "policy.h": "policy",
     "limiter.h": "admission",
+    "redis.h": "embed",
 }
 
 # Not layers: they may use everything, and nothing under src/ or include/ uses them.

@@ -22,6 +22,7 @@ namespace stint {
 namespace admission {
 class LimiterCore;
 struct Booking;
+struct MakeLimiter;
 }  // namespace admission
 
 // What a request is going to use. All numbers 0 to kMaxQuantity.
@@ -189,6 +190,7 @@ class Limiter {
   [[nodiscard]] LimiterStats stats() const;
 
  private:
+  friend struct admission::MakeLimiter;
   explicit Limiter(std::shared_ptr<admission::LimiterCore> core) noexcept;
 
   std::shared_ptr<admission::LimiterCore> core_;

@@ -25,18 +25,24 @@ if grep -rlF "$project" "$prefix/lib/cmake"; then
   fail "the files above name the source tree"
 fi
 
-for compiler in clang++-19 g++-12; do
-  build=$work/$compiler
+use() {  # use COMPILER EXAMPLE [ARGUMENT]: as a project of its own
+  local compiler=$1 example=$2 build=$work/$1-$2 output
   cmake -S tests/package/consumer -B "$build" -G Ninja \
     -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_CXX_COMPILER="$compiler" \
-    -DCONSUMER_SOURCE="$project/examples/limit_a_loop.cc" >"$work/configure.log" 2>&1 ||
+    -DCONSUMER_SOURCE="$project/examples/$example.cc" >"$work/configure.log" 2>&1 ||
     { cat "$work/configure.log" >&2 && fail "$compiler: configure"; }
   cmake --build "$build" >"$work/build.log" 2>&1 ||
     { cat "$work/build.log" >&2 && fail "$compiler: build"; }
-  output=$(timeout 60 "$build/consumer") || fail "$compiler: the program ended with code $?"
+  output=$(timeout 60 "$build/consumer" "${@:3}") || fail "$compiler: the program ended with code $?"
   for word in admitted refused; do
     grep -qw "$word" <<<"$output" || fail "$compiler: no '$word' in the output: $output"
   done
-  echo "$compiler: found, built and ran"
+  echo "$compiler: found, built and ran $example"
+}
+
+for compiler in clang++-19 g++-12; do
+  use "$compiler" limit_a_loop
 done
+# Without a server: the outage rule counts.
+use clang++-19 share_a_limit redis://127.0.0.1:1
