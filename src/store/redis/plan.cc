@@ -97,7 +97,6 @@ void Plan::append_admission(std::string& out, AdmissionRecord& record, const Buc
   put_u8(out, static_cast<std::uint8_t>(buckets.size()));
   put_u8(out, static_cast<std::uint8_t>((id ? kHasId : 0) | (look ? kLook : 0)));
   put_number(out, record.lease_ttl.count());
-  if (id) put_id(out, record.id);
   for (const std::size_t i : buckets) {
     const BucketSlot& bucket = record.buckets[i];
     const std::size_t place = place_of(bucket.key, bucket.text, bucket.limits);
@@ -106,7 +105,7 @@ void Plan::append_admission(std::string& out, AdmissionRecord& record, const Buc
       planned.asked = bucket.limits;
       planned.spec = spec_of(bucket.limits);
       planned.asked_place = asked_buckets_.size();
-      asked_buckets_.push_back({bucket.key, bucket.limits});
+      asked_buckets_.push_back({bucket.key, bucket.limits, place});
     }
     put_u16(out, place);
     put_u8(out, bucket.shadow ? 1 : 0);
@@ -115,6 +114,7 @@ void Plan::append_admission(std::string& out, AdmissionRecord& record, const Buc
       put_number(out, slot.charge);
     }
   }
+  if (id) put_id(out, record.id);
 }
 
 bool Plan::add(const Change& change) {
@@ -145,6 +145,8 @@ void Plan::append_buckets() {
     put_u16(text_, bucket.spec);
     put_u8(text_, bucket.leases ? 1 : 0);
     put_u8(text_, static_cast<std::uint8_t>(bucket.logs.size()));
+    const std::string_view kept = bucket.text.substr(0, kMaxStoredText);
+    put_u16(text_, kept.size());
     append_counters_key(key_texts_, begin_, bucket.key);
     ends.push_back(key_texts_.size());
     if (bucket.leases) {
@@ -156,8 +158,6 @@ void Plan::append_buckets() {
       append_log_key(key_texts_, begin_, bucket.key, window);
       ends.push_back(key_texts_.size());
     }
-    const std::string_view kept = bucket.text.substr(0, kMaxStoredText);
-    put_u16(text_, kept.size());
     text_ += kept;
   }
   std::size_t from = 0;
@@ -168,6 +168,7 @@ void Plan::append_buckets() {
 }
 
 void Plan::finish(TimePoint not_after, std::int64_t birth) {
+  first_birth_ = birth;
   put_number(text_, not_after.time_since_epoch().count());
   put_number(text_, birth);
   put_u16(text_, specs_.size());

@@ -40,6 +40,7 @@ class Plan {
   struct AskedBucket {
     std::string_view key{};
     limit::LimitSetPtr limits{};
+    std::size_t place = 0;  // as the script counts, from 1
   };
 
   // `keys_begin` must outlive it (see layout.h).
@@ -69,6 +70,10 @@ class Plan {
   [[nodiscard]] const std::vector<AskedBucket>& asked_buckets() const noexcept {
     return asked_buckets_;
   }
+  // What tells the bucket from others of its key if the call makes it.
+  [[nodiscard]] std::uint64_t birth_of(const AskedBucket& bucket) const noexcept {
+    return static_cast<std::uint64_t>(first_birth_) + bucket.place;
+  }
   // Which of asked_buckets() a bucket of a record is, by its key.
   [[nodiscard]] std::size_t asked_place(std::string_view key) const;
 
@@ -96,6 +101,7 @@ class Plan {
   void append_buckets();
 
   const std::string_view begin_;
+  std::int64_t first_birth_ = 0;
   std::vector<limit::LimitSetPtr> specs_;
   std::vector<Planned> buckets_;
   boost::unordered_flat_map<std::string_view, std::size_t> places_;

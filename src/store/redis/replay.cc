@@ -10,6 +10,7 @@
 #include "limit/sliding_window.h"
 #include "limit/token_bucket.h"
 #include "store/redis/bytes.h"
+#include "store/redis/layout.h"
 
 namespace stint::store {
 namespace {
@@ -48,39 +49,53 @@ struct Bucket {
   std::string bad;  // not empty: why it cannot be read
 };
 
-State read_state(const Spec& spec, ByteReader& bytes) {
+State fresh_state(const Spec& spec) {
   switch (spec.name.algorithm) {
-    case Algorithm::fixed_window: {
-      limit::FixedWindow state;
-      state.start = instant(bytes.number());
-      state.used = bytes.number();
-      return state;
-    }
-    case Algorithm::sliding_window: {
-      limit::SlidingWindow state;
-      state.start = instant(bytes.number());
-      state.current = bytes.number();
-      state.previous = bytes.number();
-      return state;
-    }
-    case Algorithm::token_bucket: {
-      limit::TokenBucket state;
-      state.last = instant(bytes.number());
-      state.level = bytes.number();
-      state.rest = bytes.number() & limit::TokenBucket::kRestBits;
-      state.fills = static_cast<std::uint64_t>(bytes.number()) & limit::TokenBucket::kFillsBits;
-      return state;
-    }
-    case Algorithm::sliding_log: {
-      Log state;
-      state.used = bytes.number();
-      state.last = instant(bytes.number());
-      return state;
-    }
+    case Algorithm::fixed_window:
+      return limit::FixedWindow{};
+    case Algorithm::sliding_window:
+      return limit::SlidingWindow{};
+    case Algorithm::token_bucket:
+      return limit::TokenBucket::fresh(spec);
+    case Algorithm::sliding_log:
+      return Log{};
     case Algorithm::concurrency:
-      return Slots{bytes.number()};
+      return Slots{};
   }
   std::unreachable();
+}
+
+State read_state(const Spec& spec, ByteReader& bytes) {
+  State state = fresh_state(spec);
+  std::visit(Overloaded{[&](limit::FixedWindow& fixed) {
+                          fixed.start = instant(bytes.number());
+                          fixed.used = bytes.number();
+                        },
+                        [&](limit::SlidingWindow& sliding) {
+                          sliding.start = instant(bytes.number());
+                          sliding.current = bytes.number();
+                          sliding.previous = bytes.number();
+                        },
+                        [&](limit::TokenBucket& tokens) {
+                          tokens.last = instant(bytes.number());
+                          tokens.level = bytes.number();
+                          tokens.rest = bytes.number() & limit::TokenBucket::kRestBits;
+                          tokens.fills = static_cast<std::uint64_t>(bytes.number()) &
+                                         limit::TokenBucket::kFillsBits;
+                        },
+                        [&](Log& log) {
+                          log.used = bytes.number();
+                          log.last = instant(bytes.number());
+                        },
+                        [&](Slots& slots) { slots.live = bytes.number(); }},
+             state);
+  return state;
+}
+
+// Only of windows and tokens: of the others the script says itself how they stand.
+void advance(State& state, const Spec& spec, TimePoint now) {
+  std::visit(Overloaded{[](Slots&) {}, [](Log&) {}, [&](auto& steps) { steps.advance(spec, now); }},
+             state);
 }
 
 void read_entries(Log& log, ByteReader& bytes) {
@@ -96,17 +111,53 @@ void read_entries(Log& log, ByteReader& bytes) {
   if (rest > 0) (void)log.log.charge(rest, nobody, log.last);
 }
 
-std::optional<Bucket> read_bucket(const limit::LimitSetPtr& limits, std::string_view text) {
+// What the key held, or did not: it goes on from there as everywhere.
+std::optional<Bucket> read_stored(const Plan& plan, const Plan::AskedBucket& asked,
+                                  const redis::Value& value, TimePoint now) {
   Bucket bucket;
-  bucket.limits = limits;
+  bucket.limits = asked.limits;
+  const auto& specs = asked.limits->specs();
+  if (value.is(redis::Value::Kind::nil)) {
+    bucket.birth = plan.birth_of(asked);
+    for (const Spec& spec : specs) bucket.states.push_back(fresh_state(spec));
+  } else {
+    ByteReader bytes(value.text());
+    (void)bytes.u8();  // version
+    (void)bytes.u8();  // flags
+    bucket.birth = static_cast<std::uint64_t>(bytes.number());
+    if (bytes.u8() != specs.size()) return std::nullopt;
+    for (const Spec& spec : specs) {
+      const bool named =
+          bytes.number() == code_of(spec.name) && bytes.number() == spec.quota &&
+          (spec.name.algorithm != Algorithm::token_bucket || bytes.number() == spec.capacity);
+      if (!named) return std::nullopt;
+      bucket.states.push_back(read_state(spec, bytes));
+    }
+    if (!bytes.good()) return std::nullopt;
+  }
+  for (std::size_t i = 0; i < specs.size(); ++i) advance(bucket.states[i], specs[i], now);
+  return bucket;
+}
+
+std::optional<Bucket> read_bucket(const Plan& plan, const Plan::AskedBucket& asked,
+                                  const redis::Value& value, TimePoint now) {
+  std::string_view text = value.text();
+  if (!text.starts_with('!') && !text.starts_with('=')) {
+    return read_stored(plan, asked, value, now);
+  }
+  Bucket bucket;
+  bucket.limits = asked.limits;
   if (text.starts_with('!')) {
     bucket.bad = text.substr(1);
     if (bucket.bad.empty()) bucket.bad = "unreadable";
     return bucket;
   }
+  text.remove_prefix(1);
   ByteReader bytes(text);
   bucket.birth = static_cast<std::uint64_t>(bytes.number());
-  for (const Spec& spec : limits->specs()) bucket.states.push_back(read_state(spec, bytes));
+  for (const Spec& spec : asked.limits->specs()) {
+    bucket.states.push_back(read_state(spec, bytes));
+  }
   for (State& state : bucket.states) {
     if (Log* log = std::get_if<Log>(&state)) read_entries(*log, bytes);
   }
@@ -229,7 +280,7 @@ struct Parts {
   std::vector<Bucket> buckets;
 };
 
-std::optional<Parts> take_apart(const Plan& plan, const redis::Value& reply) {
+std::optional<Parts> take_apart(const Plan& plan, const redis::Value& reply, TimePoint now) {
   using Kind = redis::Value::Kind;
   Parts parts;
   parts.admitted = reply[2].text();
@@ -240,7 +291,7 @@ std::optional<Parts> take_apart(const Plan& plan, const redis::Value& reply) {
     return std::nullopt;
   }
   for (std::size_t i = 0; i < plan.asked_buckets().size(); ++i) {
-    auto bucket = read_bucket(plan.asked_buckets()[i].limits, reply[4 + i].text());
+    auto bucket = read_bucket(plan, plan.asked_buckets()[i], reply[4 + i], now);
     if (!bucket) return std::nullopt;
     parts.buckets.push_back(std::move(*bucket));
   }
@@ -261,7 +312,7 @@ Answer replay(const Plan& plan, const redis::Value& reply) {
     answer.kind = Answer::Kind::late;
     return answer;
   }
-  auto parts = take_apart(plan, reply);
+  auto parts = take_apart(plan, reply, answer.now);
   if (!parts) {
     answer.why = "the script answered something else than it does";
     return answer;

@@ -7,7 +7,9 @@
 local now = now_us()
 local text = function(number) return string.format('%.0f', number) end
 local ends = now + tonumber(ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(now))
+local gone = redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(now))
+-- Of another type, and so in the way of all of us.
+if type(gone) == 'table' then redis.call('UNLINK', KEYS[1]) end
 -- Announced while the server's time was ahead: as long as anybody may.
 for _, replica in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. text(ends), '+inf')) do
   redis.call('ZADD', KEYS[1], text(ends), replica)

@@ -9,20 +9,21 @@
 --   d not_after        a later run changes nothing and answers {0, now}
 --   d birth            tells buckets made by this call from others (birth + place in the plan)
 --   H n, n specs:      B m, m times: d name, d quota, d capacity
---   H n, n buckets:    H spec, B leases (1: has the key), B m, m times: d window of a log
---                      H size, text (empty: the key is the text)
+--   H n, n buckets:    H spec, B leases (1: has the key), B m, H size, m times: d window of a log,
+--                      text (empty: the key is the text)
 --   H n, n changes:    H bucket, H spec, d birth (0: any), 16 bytes id, B m, m actions:
 --                      B action, d name of the limit, d amount, d when
 --   H n, n admissions: H count, B m, B flags (1: an id follows, 2: only look), d lease ttl,
---                      [16 bytes id], m buckets: H bucket, B shadow, per limit of its spec:
---                      d need (-1: skip), d charge
+--                      m buckets: H bucket, B shadow, per limit of its spec: d need (-1: skip),
+--                      d charge; [16 bytes id]
 -- Changes come first, then the admissions, one after another. `count` stands for so many equal
 -- admissions.
 -- Reply: {1, now, admitted, changed, bucket...}
 --   admitted           H of each admission: how many of `count` (65535: undecided)
 --   changed            B of each change: 1 done, 0 not (its bucket cannot be read)
---   bucket             of those that admissions ask, in the order of the plan: its state after the
---                      changes and before the admissions (see `snapshot`), or "!" and an error
+--   bucket             of those that admissions ask, in the order of the plan: what its key held
+--                      (nil: nothing) if that says it all; else its state after the changes and
+--                      before the admissions (see `snapshot`), or "!" and an error
 --
 -- Every read comes before the first write: scripts do not roll back. What one bucket's key holds
 -- concerns the admissions that ask it, and no others.
@@ -59,6 +60,9 @@ local function limit_of(name, quota, capacity)
   local kind, window = name % 8, floor(name / 64)
   local limit = {name = name, kind = kind, window = window, quota = quota, capacity = capacity,
                  tick = 1, ticks = window, most = MAX}
+  -- What it begins with where it is stored, by which it is known at a glance.
+  limit.head = kind == TOKENS and sp('<ddd', name, quota, capacity) or sp('<dd', name, quota)
+  limit.size = #limit.head
   if kind == SLIDING or kind == TOKENS then
     local largest, tick = max(quota, capacity, 1), 1
     while tick * 100 < window and ceil(window / tick) > floor(PRODUCT / largest) do
@@ -202,14 +206,29 @@ local spent_at = {
 }
 
 local function bucket_spent_at(bucket)
-  local latest = 0
-  for _, s in ipairs(bucket.states) do latest = max(latest, spent_at[s.l.kind](s)) end
+  local latest, states = 0, bucket.states
+  for i = 1, #states do
+    local spent = spent_at[states[i].l.kind](states[i])
+    if spent > latest then latest = spent end
+  end
   return latest
 end
 
 -- Reading.
 
-local function cost_of(entry) return (su('<d', entry, 17)) end
+-- An integer that a double holds; not so what somebody else wrote there.
+local function checked(number, least)
+  if number >= least and number <= MAX and number % 1 == 0 then return number end
+  error('holds a number that is none of ours', 0)
+end
+
+local function cost_of(entry)
+  local cost = su('<d', entry, 17)
+  return checked(cost, 1)
+end
+
+-- Of an entry or a lease: what somebody else wrote there may be no integer, and infinite.
+local function instant_of(score) return min(floor(tonumber(score)), MAX) end
 
 -- Entries that were made in time that is still to come are taken as made now.
 local function read_log(bucket, s)
@@ -224,19 +243,20 @@ local function read_log(bucket, s)
   for _, entry in ipairs(gone) do s.used = s.used - cost_of(entry) end
   s.count = count - #gone
   if s.count == 0 then return end
-  s.last = min(tonumber(call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')[2]), now)
+  s.last = min(instant_of(call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')[2]), now)
   s.ahead = call('ZRANGEBYSCORE', s.key, '(' .. text(now), '+inf')
 end
 
-local function state_of(bucket, kind)
-  if kind == LOG then return {over = 0, added = {}, removed = {}, placed = {}, ahead = {}} end
-  return kind == LEASES and {bucket = bucket} or {}
+local function state_of(bucket, l)
+  if l.kind == LOG then
+    return {l = l, over = 0, added = {}, removed = {}, placed = {}, ahead = {}}
+  end
+  return {l = l, bucket = bucket}
 end
 
 local function fresh_state(bucket, limit)
   local kind = limit.kind
-  local s = state_of(bucket, kind)
-  s.l = limit
+  local s = state_of(bucket, limit)
   if kind == FIXED then
     s.start, s.used = 0, 0
   elseif kind == SLIDING then
@@ -253,63 +273,53 @@ end
 
 local function make_fresh(bucket, spec)
   bucket.birth, bucket.layout, bucket.states = first_birth + bucket.place, spec, {}
+  bucket.advanced = true
   for i, limit in ipairs(spec) do bucket.states[i] = fresh_state(bucket, limit) end
 end
 
--- An integer that a double holds; not so what somebody else wrote there.
-local function checked(number, least)
-  if number >= least and number <= MAX and number % 1 == 0 then return number end
-  error('holds a number that is none of ours', 0)
-end
-
-local function read_state(bucket, asked, raw, from)
-  local name, quota
-  name, quota, from = su('<dd', raw, from)
+-- The limit that stands at `from`, which is not the one that is asked for.
+local function other_limit(raw, from)
+  local name, quota, next = su('<dd', raw, from)
   checked(name, 0)
   checked(quota, 0)
   local kind, capacity = name % 8, quota
-  local s = state_of(bucket, kind)
-  if kind == FIXED then
-    s.start, s.used, from = su('<dd', raw, from)
-    checked(s.start, 0)
-    checked(s.used, 0)
-  elseif kind == SLIDING then
-    s.start, s.current, s.previous, from = su('<ddd', raw, from)
-    checked(s.start, 0)
-    checked(s.current, 0)
-    checked(s.previous, 0)
-  elseif kind == LOG then
-    s.used, s.count, s.last, from = su('<ddd', raw, from)
-    checked(s.used, 0)
-    checked(s.count, 0)
-    checked(s.last, 0)
-  elseif kind == TOKENS then
-    capacity, s.last, s.level, s.rest, s.fills, from = su('<ddddd', raw, from)
+  if kind > LEASES then error('holds a limit of an unknown kind', 0) end
+  if kind ~= LEASES and name < 64 then error('holds a limit without a window', 0) end
+  if kind == TOKENS then
+    capacity, next = su('<d', raw, next)
     checked(capacity, 0)
-    checked(s.last, 0)
-    checked(s.level, -MAX)
-    checked(s.rest, 0)
-    checked(s.fills, 0)
-  elseif kind ~= LEASES then
-    error('holds a limit of an unknown kind', 0)
   end
-  if asked and asked.name == name and asked.quota == quota and asked.capacity == capacity then
-    s.l = asked
-  else
-    s.l = limit_of(name, quota, capacity)
-  end
-  return s, from
+  return limit_of(name, quota, capacity), next
 end
+
+local read_state = {
+  [FIXED] = function(_, l, raw, from)
+    local start, used, next = su('<dd', raw, from)
+    return {l = l, start = checked(start, 0), used = checked(used, 0)}, next
+  end,
+  [SLIDING] = function(_, l, raw, from)
+    local start, current, previous, next = su('<ddd', raw, from)
+    return {l = l, start = checked(start, 0), current = checked(current, 0),
+            previous = checked(previous, 0)}, next
+  end,
+  [LOG] = function(bucket, l, raw, from)
+    local s, used, count, last, next = state_of(bucket, l), su('<ddd', raw, from)
+    s.used, s.count, s.last = checked(used, 0), checked(count, 0), checked(last, 0)
+    return s, next
+  end,
+  [TOKENS] = function(_, l, raw, from)
+    local last, level, rest, fills, next = su('<dddd', raw, from)
+    return {l = l, last = checked(last, 0), level = checked(level, -MAX), rest = checked(rest, 0),
+            fills = checked(fills, 0)}, next
+  end,
+  [LEASES] = function(bucket, l, _, from) return state_of(bucket, l), from end,
+}
 
 local function same(layout, spec)
   if layout == spec then return true end
   if #layout ~= #spec then return false end
-  for i, limit in ipairs(layout) do
-    local other = spec[i]
-    if limit ~= other and (limit.name ~= other.name or limit.quota ~= other.quota or
-                           limit.capacity ~= other.capacity) then
-      return false
-    end
+  for i = 1, #layout do
+    if layout[i].head ~= spec[i].head then return false end
   end
   return true
 end
@@ -318,28 +328,42 @@ local function read(bucket)
   local raw = call('GET', bucket.key)
   if bucket.leases then
     bucket.live = call('ZCOUNT', bucket.leases, '(' .. text(now), '+inf')
-    bucket.latest = tonumber(call('ZREVRANGE', bucket.leases, 0, 0, 'WITHSCORES')[2]) or 0
+    bucket.latest = instant_of(call('ZREVRANGE', bucket.leases, 0, 0, 'WITHSCORES')[2] or 0)
   end
   if not raw then
-    for _, key in pairs(bucket.logs) do call('ZCARD', key) end -- of another type: an error
+    if bucket.n_logs > 0 then -- of another type: an error
+      for _, key in pairs(bucket.logs) do call('ZCARD', key) end
+    end
     return
   end
   local version, flags, birth, n, from = su('<BBdB', raw)
   if version ~= 1 or flags > 1 then error('holds something else than a bucket', 0) end
-  bucket.birth, bucket.exists = checked(birth, 0), true
-  local states, layout, spec, asked = {}, {}, bucket.spec, n == #bucket.spec
+  bucket.birth, bucket.raw = checked(birth, 0), raw
+  local states, spec, known = {}, bucket.spec, true
   for i = 1, n do
-    states[i], from = read_state(bucket, asked and spec[i], raw, from)
-    layout[i] = states[i].l
+    local l = spec[i]
+    if l and sub(raw, from, from + l.size - 1) == l.head then
+      from = from + l.size
+    else
+      l, from = other_limit(raw, from)
+      known = false
+    end
+    states[i], from = read_state[l.kind](bucket, l, raw, from)
   end
-  bucket.states, bucket.layout = states, layout
+  bucket.states, bucket.layout = states, spec
+  if not known or n ~= #spec then
+    local layout = {}
+    for i = 1, n do layout[i] = states[i].l end
+    bucket.layout = layout
+  end
   if flags == 1 then
     bucket.text = sub(raw, from)
   elseif from ~= #raw + 1 then
     error('holds something else than a bucket', 0)
   end
-  for _, s in ipairs(states) do
-    if s.l.kind == LOG then read_log(bucket, s) end
+  if bucket.n_logs == 0 then return end
+  for i = 1, n do
+    if states[i].l.kind == LOG then read_log(bucket, states[i]) end
   end
 end
 
@@ -347,7 +371,9 @@ end
 local function advance_all(bucket)
   if bucket.advanced then return end
   bucket.advanced = true
-  for _, s in ipairs(bucket.states) do
+  local states = bucket.states
+  for i = 1, #states do
+    local s = states[i]
     if advance[s.l.kind](s) then bucket.turned = true end
   end
 end
@@ -409,24 +435,24 @@ local function last_entry(s)
   while true do
     local entry = call('ZREVRANGE', s.key, from, from, 'WITHSCORES')
     if not entry[1] then return 0 end
-    if not s.removed[entry[1]] then return min(tonumber(entry[2]), now) end
+    if not s.removed[entry[1]] then return min(instant_of(entry[2]), now) end
     from = from + 1
   end
 end
 
-local function remove_entry(s, entry)
+local function remove_entry(s, entry, cost)
   if not s.key or s.fresh or s.removed[entry] then return end
   local instant = tonumber(call('ZSCORE', s.key, entry) or nil)
   if not instant or instant + s.l.window <= now then return end
   s.removed[entry] = true
-  s.used, s.count = s.used - cost_of(entry), s.count - 1
+  s.used, s.count = s.used - cost, s.count - 1
   s.last = s.count > 0 and last_entry(s) or 0
 end
 
-local function add_entry(s, entry, instant)
+local function add_entry(s, entry, cost, instant)
   if not s.key or instant + s.l.window <= now then return end
   s.placed[entry] = instant
-  s.used, s.count, s.last = s.used + cost_of(entry), s.count + 1, max(s.last, instant)
+  s.used, s.count, s.last = s.used + cost, s.count + 1, max(s.last, instant)
 end
 
 local function give_back(s, amount, window)
@@ -463,10 +489,10 @@ local function change(bucket, s, action, amount, when, id, own)
   elseif action == TAKE_IN_WINDOW then
     if kind ~= LOG and kind ~= LEASES then take_in_window(s, amount, when) end
   elseif action == REMOVE then
-    if kind == LOG then remove_entry(s, id .. sp('<d', amount)) end
+    if kind == LOG then remove_entry(s, id .. sp('<d', amount), amount) end
     if kind == LEASES then drop_lease(bucket, id) end
   elseif action == PUT then
-    if kind == LOG then add_entry(s, id .. sp('<d', amount), min(when, now)) end
+    if kind == LOG then add_entry(s, id .. sp('<d', amount), amount, min(when, now)) end
     if kind == LEASES then put_lease(bucket, id, when) end
   elseif action == RENEW and kind == LEASES then
     put_lease(bucket, id, now + amount)
@@ -493,25 +519,31 @@ end
 
 local key = 0
 n, at = su('<H', plan, at)
+local no_keys = {}
 for i = 1, n do
   local spec, leases, logs, size
-  spec, leases, logs, at = su('<HBB', plan, at)
+  spec, leases, logs, size, at = su('<HBBH', plan, at)
   key = key + 1
+  -- All fields it will ever have, so that the table is made once.
   local bucket = {place = i, key = KEYS[key], spec = specs[spec], live = 0, latest = 0,
-                  puts = {}, logs = {}}
+                  n_logs = logs, logs = no_keys, raw = false, birth = 0, states = false,
+                  layout = false, advanced = false, turned = false, asked = false, dirty = false,
+                  changed = false}
   if leases == 1 then
     key = key + 1
-    bucket.leases = KEYS[key]
+    bucket.leases, bucket.puts = KEYS[key], {}
   end
+  if logs > 0 then bucket.logs = {} end
   for _ = 1, logs do
     local window
     window, at = su('<d', plan, at)
     key = key + 1
     bucket.logs[window] = KEYS[key]
   end
-  size, at = su('<H', plan, at)
-  if size > 0 then bucket.text = sub(plan, at, at + size - 1) end
-  at = at + size
+  if size > 0 then
+    bucket.text = sub(plan, at, at + size - 1)
+    at = at + size
+  end
   buckets[i] = bucket
   local ok, why = pcall(read, bucket)
   if not ok then bucket.bad = type(why) == 'table' and why.err or tostring(why) end
@@ -536,19 +568,19 @@ for i = 1, n do
           change(bucket, s, action, amount, when, id, birth == 0 or birth == bucket.birth)
         end
       end
-      bucket.dirty = true
+      bucket.dirty, bucket.changed = true, true
     end
   end
   changed[i] = bucket.bad and '\0' or '\1'
 end
 
--- The state that a bucket's admissions start from: d birth, then by algorithm
+-- The state that a bucket's admissions start from: "=", d birth, then by algorithm
 --   0: d start, d used   1: d start, d current, d previous   2: d used, d last, entries follow
 --   3: d last, d level, d rest, d fills                      4: d live
 -- and in the end of each log H n, n times: d instant, d cost: its oldest entries, as many as must
 -- leave before what was refused fits.
 local function snapshot(bucket)
-  local out = {sp('<d', bucket.birth)}
+  local out = {'=' .. sp('<d', bucket.birth)}
   for i, s in ipairs(bucket.states) do
     local kind = s.l.kind
     if kind == FIXED then
@@ -574,14 +606,18 @@ local function oldest_entries(s)
     local page = call('ZRANGEBYSCORE', s.key, '(' .. text(now - s.l.window), '+inf', 'WITHSCORES',
                       'LIMIT', from, 64)
     for i = 1, #page, 2 do
-      if left > 0 and not s.removed[page[i]] then
-        local cost = cost_of(page[i])
-        n_entries, left = n_entries + 1, left - cost
-        entries[n_entries] = sp('<dd', min(tonumber(page[i + 1]), now), cost)
+      if left > 0 and n_entries < 65535 and not s.removed[page[i]] then
+        local ours, cost = pcall(cost_of, page[i])
+        if ours then
+          n_entries, left = n_entries + 1, left - cost
+          entries[n_entries] = sp('<dd', min(instant_of(page[i + 1]), now), cost)
+        else
+          left = 0 -- what is behind it is taken as made last
+        end
       end
     end
     from = from + 64
-    listed = #page == 128
+    listed = #page == 128 and n_entries < 65535
   end
   return sp('<H', n_entries) .. table.concat(entries)
 end
@@ -599,44 +635,44 @@ local function cut_leases(bucket, ttl)
   bucket.latest = min(bucket.latest, longest)
 end
 
-local admitted = {}
-local asked_buckets, asked_places = {}, {}
+-- How many of `count` equal charges, each after a check of `need`, a limit of windows or tokens
+-- admits. As many as are admitted are charged at once: that is the same as one after another,
+-- because nothing else happens in between and no amount is cut off (if one might be: nil).
+local most_of = {
+  [FIXED] = function(s, need, amount, count)
+    local l = s.l
+    if need > l.quota or l.quota == 0 or s.used + need > l.quota then return 0 end
+    if amount == 0 then return count end
+    if s.used + count * amount > l.most then return nil end
+    return min(count, floor((l.quota - need - s.used) / amount) + 1)
+  end,
+  [SLIDING] = function(s, need, amount, count)
+    local l = s.l
+    if not fits[SLIDING](s, need) then return 0 end
+    if amount == 0 then return count end
+    if s.current + count * amount > l.most then return nil end
+    local weight = 0
+    if s.previous > 0 then
+      local ticks = min(ceil((s.start + l.window - now) / l.tick), l.ticks)
+      weight = ceil(s.previous * ticks / l.ticks)
+    end
+    return min(count, floor((l.quota - need - s.current - weight) / amount) + 1)
+  end,
+  [TOKENS] = function(s, need, amount, count)
+    local l = s.l
+    if not fits[TOKENS](s, need) then return 0 end
+    if amount == 0 then return count end
+    if s.level - count * amount < l.capacity - l.most then return nil end
+    return min(count, floor((s.level - need) / amount) + 1)
+  end,
+}
+
 local row, shadows, row_fits, needs, charges = {}, {}, {}, {}, {}
-n, at = su('<H', plan, at)
-for i = 1, n do
-  local count, m, flags, ttl, id
-  count, m, flags, ttl, at = su('<HBBd', plan, at)
-  if flags % 2 == 1 then
-    id = sub(plan, at, at + 15)
-    at = at + 16
-  end
-  local look, bad, slots = flags >= 2, false, 0
-  for j = 1, m do
-    local place
-    place, shadows[j], at = su('<HB', plan, at)
-    local bucket = buckets[place]
-    row[j] = bucket
-    if not asked_places[place] then
-      asked_places[place] = true
-      asked_buckets[#asked_buckets + 1] = bucket
-      if not bucket.bad then
-        take_over(bucket, bucket.spec)
-        bucket.snapshot = snapshot(bucket)
-      end
-    end
-    bad = bad or bucket.bad
-    local spec = bucket.spec
-    for k = 1, #spec do
-      slots = slots + 1
-      needs[slots], charges[slots], at = su('<dd', plan, at)
-      if not look and not bucket.bad and needs[slots] >= 0 and spec[k].kind == LEASES then
-        cut_leases(bucket, ttl)
-      end
-    end
-    bucket.asked = bucket.asked or not look
-  end
+
+-- One after another, over the buckets of `row`. How many were admitted.
+local function admit_each(m, count, look, id, ttl)
   local done = 0
-  while done < count and not bad do
+  while done < count do
     local all, slot = true, 0
     for j = 1, m do
       local fit, states = true, row[j].states
@@ -663,19 +699,93 @@ for i = 1, n do
       if charged then bucket.dirty = true end
     end
   end
-  admitted[i] = sp('<H', bad and UNDECIDED or done)
+  return done
+end
+
+-- The same at once, for equal admissions of one bucket without leases and logs.
+local function admit_many(bucket, count)
+  local states, done = bucket.states, count
+  for k = 1, #states do
+    local s = states[k]
+    if needs[k] >= 0 then
+      local most = most_of[s.l.kind](s, needs[k], charges[k], count)
+      if not most then return admit_each(1, count, false) end
+      if most < done then done = most end
+    end
+  end
+  if done == 0 then return 0 end
+  for k = 1, #states do
+    local s = states[k]
+    if needs[k] >= 0 then charge[s.l.kind](s, done * charges[k]) end
+  end
+  bucket.dirty = true
+  return done
+end
+
+local admitted = {}
+local asked_buckets, asked_places = {}, {}
+n, at = su('<H', plan, at)
+for i = 1, n do
+  local count, m, flags, ttl
+  count, m, flags, ttl, at = su('<HBBd', plan, at)
+  local look, bad, slots, plain = flags >= 2, false, 0, m == 1
+  for j = 1, m do
+    local place
+    place, shadows[j], at = su('<HB', plan, at)
+    local bucket = buckets[place]
+    row[j] = bucket
+    if not asked_places[place] then
+      asked_places[place] = true
+      asked_buckets[#asked_buckets + 1] = bucket
+      if not bucket.bad then
+        -- What was stored says it all, if nobody has changed it and it holds all there is.
+        local untouched = not bucket.changed and not bucket.leases and bucket.n_logs == 0 and
+                          (not bucket.raw or bucket.layout == bucket.spec)
+        take_over(bucket, bucket.spec)
+        if not untouched then bucket.snapshot = snapshot(bucket) end
+      end
+    end
+    bad = bad or bucket.bad
+    local spec = bucket.spec
+    for k = 1, #spec do
+      slots = slots + 1
+      needs[slots], charges[slots], at = su('<dd', plan, at)
+      local kind = spec[k].kind
+      if kind == LEASES or kind == LOG then plain = false end
+      if kind == LEASES and not look and not bucket.bad and needs[slots] >= 0 then
+        cut_leases(bucket, ttl)
+      end
+    end
+    bucket.asked = bucket.asked or not look
+  end
+  local id
+  if flags % 2 == 1 then
+    id = sub(plan, at, at + 15)
+    at = at + 16
+  end
+  local done
+  if bad then
+    done = UNDECIDED
+  elseif plain and not look and shadows[1] == 0 then
+    done = admit_many(row[1], count)
+  else
+    done = admit_each(m, count, look, id, ttl)
+  end
+  admitted[i] = sp('<H', done)
 end
 
 local reply = {1, now, table.concat(admitted), table.concat(changed)}
 for _, bucket in ipairs(asked_buckets) do
   if bucket.bad then
     reply[#reply + 1] = '!' .. bucket.bad
-  else
+  elseif bucket.snapshot then
     local out = bucket.snapshot
     for _, s in ipairs(bucket.states) do
       if s.l.kind == LOG then out[#out + 1] = oldest_entries(s) end
     end
     reply[#reply + 1] = table.concat(out)
+  else
+    reply[#reply + 1] = bucket.raw or false
   end
 end
 
@@ -710,40 +820,52 @@ local function write_leases(bucket)
   if bucket.latest > now then call('PEXPIRE', bucket.leases, ttl_ms(bucket.latest - now)) end
 end
 
+local encode = {
+  [FIXED] = function(s) return s.l.head .. sp('<dd', s.start, s.used) end,
+  [SLIDING] = function(s) return s.l.head .. sp('<ddd', s.start, s.current, s.previous) end,
+  [LOG] = function(s) return s.l.head .. sp('<ddd', s.used, s.count, s.last) end,
+  [TOKENS] = function(s) return s.l.head .. sp('<dddd', s.last, s.level, s.rest, s.fills) end,
+  [LEASES] = function(s) return s.l.head end,
+}
+
 local function encoded(bucket)
   local states = bucket.states
-  local out = {sp('<BBdB', 1, bucket.text and 1 or 0, bucket.birth, #states)}
-  for i, s in ipairs(states) do
-    local l = s.l
-    local kind = l.kind
-    if kind == FIXED then
-      out[i + 1] = sp('<dddd', l.name, l.quota, s.start, s.used)
-    elseif kind == SLIDING then
-      out[i + 1] = sp('<ddddd', l.name, l.quota, s.start, s.current, s.previous)
-    elseif kind == LOG then
-      out[i + 1] = sp('<ddddd', l.name, l.quota, s.used, s.count, s.last)
-    elseif kind == TOKENS then
-      out[i + 1] = sp('<ddddddd', l.name, l.quota, l.capacity, s.last, s.level, s.rest, s.fills)
-    else
-      out[i + 1] = sp('<dd', l.name, l.quota)
-    end
+  local head = sp('<BBdB', 1, bucket.text and 1 or 0, bucket.birth, #states)
+  if #states == 1 and not bucket.text then
+    return head .. encode[states[1].l.kind](states[1])
   end
+  local out = {head}
+  for i = 1, #states do out[i + 1] = encode[states[i].l.kind](states[i]) end
   out[#out + 1] = bucket.text
   return table.concat(out)
 end
 
-for _, bucket in ipairs(buckets) do
+-- Mostly many buckets live equally long, and a number takes long to become a text.
+local ttl_texts = {}
+local function ttl_text(us)
+  local ttl = ttl_texts[us]
+  if not ttl then
+    ttl = format('%.0f', ttl_ms(us))
+    ttl_texts[us] = ttl
+  end
+  return ttl
+end
+
+for i = 1, #buckets do
+  local bucket = buckets[i]
   if not bucket.bad and (bucket.dirty or (bucket.asked and bucket.turned)) and bucket.states then
     local spent = bucket_spent_at(bucket)
     if spent > now then
-      call('SET', bucket.key, encoded(bucket), 'PX', ttl_ms(spent - now))
-    elseif bucket.exists then
+      call('PSETEX', bucket.key, ttl_text(spent - now), encoded(bucket))
+    elseif bucket.raw then
       call('UNLINK', bucket.key)
     end
-    for _, s in ipairs(bucket.states) do
-      if s.l.kind == LOG then write_log(s) end
+    if bucket.n_logs > 0 then
+      for _, s in ipairs(bucket.states) do
+        if s.l.kind == LOG then write_log(s) end
+      end
     end
-    write_leases(bucket)
+    if bucket.leases then write_leases(bucket) end
   end
 end
 return reply

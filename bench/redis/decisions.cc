@@ -1,0 +1,175 @@
+// Decisions a second of the store in Redis, on one event loop. run.py starts it.
+//   decisions URL SCENARIO SECONDS OUTSTANDING
+// Prints one line: "decisions seconds own_cpu_seconds median_us p99_us calls".
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/entropy.h"
+#include "net/event_loop.h"
+#include "redis/single.h"
+#include "redis/url.h"
+#include "store/redis/redis_store.h"
+
+namespace {
+
+using namespace stint;
+
+struct Scenario {
+  std::vector<Limit> limits;
+  std::size_t buckets = 1;
+};
+
+constexpr std::int64_t kMany = 1'000'000'000'000;
+constexpr Duration kMinute = std::chrono::minutes{1};
+
+Scenario scenario(std::string_view name) {
+  const Limit fixed = requests_per(kMinute, kMany);
+  if (name == "different") return {{fixed}, 100'000};
+  if (name == "hot") return {{fixed}, 1};
+  if (name == "four") {
+    return {{requests_per(std::chrono::seconds{1}, kMany), fixed,
+             requests_per(std::chrono::hours{1}, kMany), requests_per(std::chrono::days{1}, kMany)},
+            100'000};
+  }
+  if (name == "one") return {{fixed}, 100'000};  // with OUTSTANDING 1
+  std::fprintf(stderr, "no such scenario\n");
+  std::exit(2);
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Keeps so many admissions under way, each for the next bucket.
+class Load {
+ public:
+  Load(net::EventLoop& loop, store::RedisStore& store, Scenario scenario, std::size_t outstanding)
+      : loop_(loop), store_(store), limits_(limit::LimitSet::create(scenario.limits).value()) {
+    for (std::size_t i = 0; i < scenario.buckets; ++i) {
+      keys_.push_back("bench:key=" + std::to_string(i));
+    }
+    for (std::size_t i = 0; i < outstanding; ++i) {
+      auto& record = records_.emplace_back(std::make_unique<Slot>());
+      record->record.buckets.push_back({.key = {}, .text = {}, .policy = "bench", .limits = limits_});
+      for (std::size_t k = 0; k < limits_->size(); ++k) {
+        record->record.slots.push_back({.need = 1, .charge = 1});
+      }
+    }
+  }
+
+  void start() {
+    for (auto& slot : records_) ask(*slot);
+  }
+  void measure() {
+    decisions_ = 0;
+    latencies_.clear();
+    measuring_ = true;
+  }
+  void stop() { stopped_ = true; }
+
+  [[nodiscard]] std::size_t decisions() const { return decisions_; }
+  [[nodiscard]] std::size_t failed() const { return failed_; }
+  std::vector<Duration>& latencies() { return latencies_; }
+
+ private:
+  struct Slot {
+    store::AdmissionRecord record;
+    Duration asked{0};
+  };
+
+  void ask(Slot& slot) {
+    store::BucketSlot& bucket = slot.record.buckets[0];
+    bucket.key = bucket.text = keys_[next_++ % keys_.size()];
+    slot.asked = loop_.now();
+    store_.acquire(slot.record, [this, &slot] {
+      if (slot.record.outcome != Outcome::admitted || slot.record.buckets[0].local != 0) ++failed_;
+      ++decisions_;
+      if (measuring_ && latencies_.size() < 1'000'000) {
+        latencies_.push_back(loop_.now() - slot.asked);
+      }
+      if (!stopped_) ask(slot);
+    });
+  }
+
+  net::EventLoop& loop_;
+  store::RedisStore& store_;
+  limit::LimitSetPtr limits_;
+  std::vector<std::string> keys_;
+  std::vector<std::unique_ptr<Slot>> records_;
+  std::size_t next_ = 0;
+  std::size_t decisions_ = 0;
+  std::size_t failed_ = 0;
+  std::vector<Duration> latencies_;
+  bool measuring_ = false;
+  bool stopped_ = false;
+};
+
+net::Task<void> run(net::EventLoop& loop, store::RedisStore& store, Load& load, Duration span,
+                    std::size_t& calls) {
+  while (store.health().empty() || store.health()[0].degraded) {
+    co_await loop.wait_for(span / 1000);
+  }
+  load.start();
+  co_await loop.wait_for(span / 4);
+  calls = 0;
+  load.measure();
+  const double cpu = cpu_seconds();
+  const Duration began = loop.now();
+  co_await loop.wait_for(span);
+  const double seconds = static_cast<double>((loop.now() - began).count()) / 1e6;
+  const double own = cpu_seconds() - cpu;
+  const std::size_t decisions = load.decisions();
+  const std::size_t made = calls;
+  load.stop();
+  auto& latencies = load.latencies();
+  std::ranges::sort(latencies);
+  const auto at = [&](double part) {
+    if (latencies.empty()) return 0LL;
+    const auto place = static_cast<std::size_t>(part * static_cast<double>(latencies.size() - 1));
+    return static_cast<long long>(latencies[place].count());
+  };
+  std::printf("%zu %.3f %.3f %lld %lld %zu\n", decisions, seconds, own, at(0.5), at(0.99), made);
+  if (load.failed() > 0) std::fprintf(stderr, "%zu not decided by Redis\n", load.failed());
+  co_await loop.wait_for(span / 10);
+  co_await store.stop(loop);
+  loop.post([&loop] { loop.stop(); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: decisions URL SCENARIO SECONDS OUTSTANDING\n");
+    return 2;
+  }
+  const auto address = redis::parse_url(argv[1]).value();
+  const Duration span{static_cast<std::int64_t>(std::atof(argv[3]) * 1e6)};
+  net::EventLoop loop;
+  std::size_t calls = 0;
+  store::RedisStoreOptions options;
+  options.timeout = std::chrono::seconds{5};
+  options.hooks.on_latency = [&](std::string_view, Duration) { ++calls; };
+  store::RedisStore store(std::move(options), system_clock(), base::system_entropy());
+  store.add_loop(loop, [&](net::EventLoop& on, const store::RedisStore::Prepare& prepare) {
+    redis::ServerOptions server = prepare(redis::to_string(address));
+    server.address = address;
+    return std::make_unique<redis::Single>(on, std::move(server));
+  });
+  store.start(loop);
+  Load load(loop, store, scenario(argv[2]), static_cast<std::size_t>(std::atol(argv[4])));
+  net::TaskGroup tasks(loop);
+  tasks.start(run(loop, store, load, span, calls));
+  loop.run();
+}
