@@ -33,9 +33,21 @@ quick() {
   "$python" -B tools/check_awaits.py
   "$python" -B tools/check_style.py
   sources h cc | xargs -r clang-format-19 --dry-run --Werror
+  lua
   # Its dots and counts are noise unless something fails.
   local log
   log=$("$python" -B -m unittest discover -s tools/tests 2>&1) || { echo "$log" >&2; return 1; }
+}
+
+# The scripts as Redis runs them: each with the prelude in front.
+lua() {
+  local folder=src/store/redis/lua script
+  for script in "$folder"/*.lua; do
+    [[ $script == */prelude.lua ]] && continue
+    cat "$folder/prelude.lua" "$script" | luacheck --std lua51 --read-globals redis KEYS ARGV struct \
+      --max-line-length 120 --ignore 211/ttl_ms --filename "$script" -q - || return 1
+  done
+  luacheck --std lua51 --read-globals redis KEYS ARGV -q bench/redis/*.lua
 }
 
 tidy() {  # tidy < list of sources
