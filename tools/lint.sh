@@ -33,9 +33,9 @@ quick() {
   "$python" -B tools/check_awaits.py
   "$python" -B tools/check_style.py
   sources h cc | xargs -r clang-format-19 --dry-run --Werror
-  lua
-  # Its dots and counts are noise unless something fails.
+  # Their dots and counts are noise unless something fails.
   local log
+  log=$(lua 2>&1) || { echo "$log" >&2; return 1; }
   log=$("$python" -B -m unittest discover -s tools/tests 2>&1) || { echo "$log" >&2; return 1; }
 }
 

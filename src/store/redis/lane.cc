@@ -69,15 +69,14 @@ bool Lane::send_next() {
     fail_queued(std::string(target_.name()) + " cannot be reached");
     return true;
   }
-  drop_expired();
   std::unique_ptr<Batch> batch = take_batch();
-  if (batch->plan.empty()) return false;
+  // Those who were told that theirs was dropped may have come back.
+  if (batch->plan.empty()) return !asks_.empty() || !changes_.empty();
   send(std::move(batch));
   return true;
 }
 
-void Lane::drop_expired() {
-  const Duration now = loop_.now();
+void Lane::drop_expired(Duration now) {
   const auto gone = [&](const Ask& ask) {
     return ask.deadline <= now ||
            (ask.record->cancelled != nullptr && ask.record->cancelled->load());
@@ -96,6 +95,8 @@ void Lane::drop_expired() {
 
 std::unique_ptr<Lane::Batch> Lane::take_batch() {
   auto batch = std::make_unique<Batch>(keys_begin_);
+  const Duration now = loop_.now();
+  drop_expired(now);
   while (!changes_.empty()) {
     batch->changes.push_back(std::move(changes_.front()));
     if (!batch->plan.add(batch->changes.back().change)) {
@@ -112,6 +113,7 @@ std::unique_ptr<Lane::Batch> Lane::take_batch() {
     batch->deadline = std::min(batch->deadline, ask.deadline);
     batch->asks.push_back(std::move(ask));
     asks_.pop_front();
+    drop_expired(now);
   }
   return batch;
 }

@@ -92,7 +92,8 @@ class Lane {
   struct Batch;
 
   void pump();
-  void drop_expired();
+  // Of both queues, as far as they stand in front.
+  void drop_expired(Duration now);
   // Whether something was taken from the queues.
   bool send_next();
   [[nodiscard]] std::unique_ptr<Batch> take_batch();

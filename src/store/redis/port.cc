@@ -134,10 +134,12 @@ void Port::announced(Site& where, const redis::CallResult& result) {
 void Port::look_at_settings(Site& where, redis::Target& target) {
   if (where.looked_at) return;
   where.looked_at = true;
+  where.looking = 2;
   const Duration deadline = loop_.now() + kSweepTimeout;
   // Whoever may not ask is not warned: both commands are often forbidden to users.
   const std::array<std::string_view, 3> policy = {"CONFIG", "GET", "maxmemory-policy"};
   target.command(policy, deadline, [this, &where](const redis::CallResult& result) {
+    --where.looking;
     if (!result || result->size() < 2 || (*result)[1].text() == "noeviction") return;
     shared_.warn("eviction " + where.name,
                  "redis " + where.name + " may evict counters: its maxmemory-policy is " +
@@ -145,6 +147,7 @@ void Port::look_at_settings(Site& where, redis::Target& target) {
   });
   const std::array<std::string_view, 2> info = {"INFO", "server"};
   target.command(info, deadline, [this, &where](const redis::CallResult& result) {
+    --where.looking;
     if (!result) return;
     constexpr std::string_view kField = "redis_version:";
     std::string_view text = result->text();
@@ -165,6 +168,8 @@ void Port::on_event(Site& where, const redis::ServerEvent& event) {
     case Kind::breaker_closed:
       return;
     case Kind::configuration:
+      // Such faults repeat: what is not about those two questions is told a moment later.
+      if (where.looking > 0) return;
       return shared_.warn("configuration " + where.name + event.text,
                           "redis " + where.name + " must be mended: " + event.text);
     case Kind::connect_failed:
@@ -250,6 +255,7 @@ void Port::decided(Admission& admission) {
   boost::container::small_vector<std::size_t, 4> undecided;
   std::string why;
   bool refused = false;
+  const bool cancelled = record.cancelled != nullptr && record.cancelled->load();
   for (const Admission::Part& part : admission.parts) {
     const bool known = part.decided.fate != Answer::Fate::undecided;
     refused = refused || part.decided.fate == Answer::Fate::refused;
@@ -268,11 +274,14 @@ void Port::decided(Admission& admission) {
     }
     if (!known && why.empty()) {
       why = part.decided.why;
+      if (cancelled) continue;
       shared_.warn("outage " + std::string(part.lane->target().name()),
                    "counting by the outage rule: " + why);
     }
   }
-  if (!undecided.empty()) {
+  if (!undecided.empty() && cancelled) {
+    leave_undecided(record, undecided, why);
+  } else if (!undecided.empty()) {
     answer_locally(admission, undecided, why);
   } else {
     record.outcome = refused ? Outcome::refused : Outcome::admitted;
@@ -293,6 +302,17 @@ void Port::answer_locally(Admission& admission, std::span<const std::size_t> und
     shared_.local.decide(record, undecided, now, replicas, shared_.heard);
   }
   if (record.outcome == Outcome::undecided) record.error = unavailable(why);
+}
+
+// Nobody waits for the answer, so that nobody would settle what was counted here.
+void Port::leave_undecided(AdmissionRecord& record, std::span<const std::size_t> undecided,
+                           const std::string& why) {
+  record.outcome = Outcome::undecided;
+  record.error = unavailable(why);
+  for (const std::size_t i : undecided) {
+    record.buckets[i].charged = false;
+    record.buckets[i].local = 0;
+  }
 }
 
 // Some of the targets admitted and charged, and others did not. Where it is not known whether a
@@ -399,6 +419,7 @@ struct Port::Carried {
   SpentBucket spent;
   std::size_t pending = 1;
   bool any_sent = false;
+  std::vector<Change> unsent;  // certainly not carried out
 };
 
 void Port::carry_back() {
@@ -422,15 +443,23 @@ void Port::carry(SpentBucket spent) {
   base.key = bucket.key;
   if (bucket.text != bucket.key) base.text = bucket.text;
   base.limits = bucket.limits;
-  const auto arrived = [this, carried](bool sent) {
-    carried->any_sent = carried->any_sent || sent;
-    if (--carried->pending > 0 || carried->any_sent) return;
-    shared_.local.restore(std::move(carried->spent), shared_.now());
+  // Nothing of it was sent: it is counted here again. Else only the rest waits.
+  const auto arrived = [this, carried] {
+    if (--carried->pending > 0) return;
+    if (!carried->any_sent) {
+      return shared_.local.restore(std::move(carried->spent), shared_.now());
+    }
+    for (Change& change : carried->unsent) keep(std::move(change));
   };
   const auto send_one = [&](Change change) {
     ++carried->pending;
-    of.change(std::move(change), [arrived](const Changed& changed) {
-      arrived(changed.kind != Changed::Kind::not_run);
+    of.change(std::move(change), [carried, arrived](Changed changed) {
+      if (changed.kind == Changed::Kind::not_run) {
+        carried->unsent.push_back(std::move(changed.change));
+      } else {
+        carried->any_sent = true;
+      }
+      arrived();
     });
   };
 
@@ -461,7 +490,7 @@ void Port::carry(SpentBucket spent) {
   }
   if (!counters.steps.empty()) send_one(std::move(counters));
   for (Change& change : by_id) send_one(std::move(change));
-  arrived(carried->pending == 1 && carried->any_sent);
+  arrived();
 }
 
 // A cursor of the store: 8 bits of target, 8 of SweepCursor::skip, 48 of SweepCursor::scan.

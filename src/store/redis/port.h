@@ -48,6 +48,7 @@ class Port {
     ServerClock clock;
     bool degraded = true;    // until it is connected
     bool looked_at = false;  // its settings were
+    int looking = 0;         // questions about them that are under way
   };
   struct Admission;
   struct Carried;
@@ -67,6 +68,8 @@ class Port {
   void decided(Admission& admission);
   void answer_locally(Admission& admission, std::span<const std::size_t> undecided,
                       const std::string& why);
+  static void leave_undecided(AdmissionRecord& record, std::span<const std::size_t> undecided,
+                              const std::string& why);
   void give_back_charged(Admission& admission);
 
   // Sends a change whose answer nobody waits for; kept for later if it cannot be sent.

@@ -26,8 +26,8 @@ struct RedisStoreHooks {
   std::function<void(std::string_view target, Outcome)> on_decided{};
   // Charges of which nobody knows whether they were made; they are never given back.
   std::function<void(std::string_view target, std::size_t)> on_unknown_charges{};
-  // Whether the outage rule decides for this target's buckets; told when it changes.
-  std::function<void(std::string_view target, bool)> on_degraded{};
+  // Whether the outage rule decides for this target's buckets, and if so why; told when it changes.
+  std::function<void(std::string_view target, bool, std::string_view why)> on_degraded{};
   // What an operator should know; the same kind at most once in ten seconds.
   std::function<void(std::string_view)> on_warning{};
 };

@@ -69,7 +69,7 @@ void Shared::set_degraded(std::string_view target, bool degraded, const std::str
     tell = degraded ? !health.told : health.degraded_loops == 0;
     health.told = degraded || (health.told && !tell);
   }
-  if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, degraded);
+  if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, degraded, why);
 }
 
 void Shared::still_degraded(std::string_view target, const std::string& why) {
@@ -81,7 +81,7 @@ void Shared::still_degraded(std::string_view target, const std::string& why) {
     tell = !health.told;
     health.told = true;
   }
-  if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, true);
+  if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, true, why);
 }
 
 std::vector<RedisTargetHealth> Shared::health() const {
