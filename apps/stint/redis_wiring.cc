@@ -59,11 +59,13 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
   options.hooks.on_unknown_charges = [shard](std::string_view, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) shard.lost_track();
   };
-  options.hooks.on_degraded = [shard, &log](std::string_view target, bool degraded) {
+  options.hooks.on_degraded = [shard, &log](std::string_view target, bool degraded,
+                                            std::string_view why) {
     shard.set_degraded(degraded);
     const std::string server(target);
-    degraded ? log.warn("redis is away: the outage rule decides", {{"server", server}})
-             : log.info("redis counts", {{"server", server}});
+    if (!degraded) return log.info("redis counts", {{"server", server}});
+    log.warn("redis is away: the outage rule decides",
+             {{"server", server}, {"why", std::string(why)}});
   };
   options.hooks.on_warning = [&log](std::string_view text) { log.warn(text); };
   wiring->store_ = std::make_shared<store::RedisStore>(std::move(options), system_clock(),

@@ -94,6 +94,8 @@ std::expected<void, StartError> Service::start() {
   if (auto ok = open_store(); !ok) return ok;
   if (auto ok = open_metrics(); !ok) return ok;
   if (auto ok = load_resources(); !ok) return ok;
+  // What is started must be stopped: nothing may fail from here on.
+  if (redis_) redis_->store()->start(loop_);
   for (auto& worker : workers_) worker->start();
   log_.info("serving", {{"addr", bootstrap_.proxy.addr},
                         {"port", std::int64_t{port_}},
@@ -111,7 +113,6 @@ std::expected<void, StartError> Service::open_store() {
   }
   redis_->add_loop(loop_);
   for (auto& worker : workers_) worker->use(*redis_);
-  redis_->store()->start(loop_);
   return {};
 }
 
@@ -132,7 +133,7 @@ std::expected<void, StartError> Service::open_workers() {
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int loops = config::event_loops(bootstrap_.proxy, cores);
   for (int i = 0; i < loops; ++i) {
-    auto worker = Worker::create(*gateway_, bound, *context);
+    auto worker = Worker::create(worker_loops_.emplace_back(), *gateway_, bound, *context);
     if (!worker) return cannot(cannot_listen(bootstrap_.proxy.addr, worker.error()));
     workers_.push_back(std::move(*worker));
   }
@@ -160,7 +161,8 @@ std::expected<void, StartError> Service::load_resources() {
     adopt(given_);
     return {};
   }
-  loader_.emplace(bootstrap_.resources_file, environment_, bootstrap_.ratelimit.on_store_error);
+  loader_.emplace(bootstrap_.resources_file, environment_, bootstrap_.ratelimit.on_store_error,
+                  bootstrap_.proxy.real_ip.ipv6_prefix);
   const auto loaded = loader_->poll();
   if (!loaded) return {};  // somebody is writing it: 503 until it is whole
   if (const auto* faults = std::get_if<std::vector<config::Fault>>(&*loaded)) {
@@ -201,10 +203,16 @@ net::Task<void> Service::watch_resources() {
 
 void Service::look_at_resources() {
   const auto change = loader_->poll();
+  if (refused_ && loader_->faults().empty()) {
+    refused_ = false;
+    log_.info("the resources are good again");
+  }
   if (!change) return;
   if (const auto* faults = std::get_if<std::vector<config::Fault>>(&*change)) {
     for (const config::Fault& fault : *faults) log_.error(to_string(fault));
     log_.error("the resources were refused; the last good ones serve on");
+    reload_failures_.add();
+    refused_ = true;
     return;
   }
   for (const config::Fault& warning : loader_->warnings()) log_.warn(to_string(warning));
@@ -214,7 +222,8 @@ void Service::look_at_resources() {
 }
 
 net::Task<void> Service::keep_leases() {
-  const Duration pause = bootstrap_.ratelimit.concurrency_ttl / 9;
+  // Short beside the third of it after which leases are renewed: two thirds are left at least.
+  const Duration pause = bootstrap_.ratelimit.concurrency_ttl / 90;
   for (;;) {
     auto go_on = co_await loop_.wait_for(pause);
     if (!go_on) co_return;
@@ -263,6 +272,7 @@ void Service::reread_bootstrap() {
   for (const config::Fault& fault : loaded.faults) log_.error(to_string(fault));
   if (!loaded.value) {
     log_.error("the bootstrap configuration was refused; the old one stays");
+    reload_failures_.add();
     return;
   }
   for (const std::string& key : config::restart_keys(bootstrap_, *loaded.value)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -70,10 +71,15 @@ class Service {
   Reread reread_;
   observe::Metrics metrics_;
   observe::Log log_;
+  observe::Counter reload_failures_ = metrics_.counter(
+      "stint_config_reload_failures_total", "Configurations that were refused at run time.");
+  bool refused_ = false;  // the resources file as it was seen last is not in force
   net::EventLoop loop_;  // of everything but the data plane
   net::TaskGroup tasks_{loop_};
   net::TaskGroup ending_{loop_};  // of what ends the others
   std::optional<net::Signals> signals_;
+  // They outlive the store, whose connections are on them.
+  std::deque<net::EventLoop> worker_loops_;
   std::unique_ptr<RedisWiring> redis_;  // null: counters are in memory
   std::string redis_fault_;             // why there is none although it is wanted
   std::unique_ptr<gateway::Gateway> gateway_;

@@ -21,23 +21,27 @@ http::ServerLimits limits_of(const config::Proxy& proxy) {
 }  // namespace
 
 net::NetResult<std::unique_ptr<Worker>> Worker::create(
-    gateway::Gateway& gateway, const net::Endpoint& endpoint,
+    net::EventLoop& loop, gateway::Gateway& gateway, const net::Endpoint& endpoint,
     std::shared_ptr<const net::TlsClientContext> tls) {
-  std::unique_ptr<Worker> worker(new Worker(gateway, std::move(tls)));
-  auto listener = net::Listener::open(worker->loop_, endpoint);
+  std::unique_ptr<Worker> worker(new Worker(loop, gateway, std::move(tls)));
+  auto listener = net::Listener::open(loop, endpoint);
   if (!listener) return std::unexpected(std::move(listener.error()));
   Worker* self = worker.get();
   worker->server_ = std::make_unique<http::Server>(
-      worker->loop_, std::move(*listener), limits_of(gateway.bootstrap().proxy),
+      loop, std::move(*listener), limits_of(gateway.bootstrap().proxy),
       [self](http::Exchange& exchange) { return self->dispatcher_.handle(exchange); });
   worker->server_->on_exception = [self](const std::string& what) {
     self->gateway_.log().error("a request failed inside", {{"what", what}});
   };
+  worker->server_->on_refused = [self](int status, const std::string& peer) {
+    self->gateway_.note_unread(status, peer);
+  };
   return worker;
 }
 
-Worker::Worker(gateway::Gateway& gateway, std::shared_ptr<const net::TlsClientContext> tls)
-    : gateway_(gateway), dispatcher_(loop_, gateway, std::move(tls)) {}
+Worker::Worker(net::EventLoop& loop, gateway::Gateway& gateway,
+               std::shared_ptr<const net::TlsClientContext> tls)
+    : gateway_(gateway), loop_(loop), dispatcher_(loop_, gateway, std::move(tls)) {}
 
 Worker::~Worker() { join(); }
 

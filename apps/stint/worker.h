@@ -19,9 +19,9 @@ namespace stint::app {
 // Thread rule: as each function says.
 class Worker {
  public:
-  // Listens from here on. Error: why it cannot.
+  // Listens from here on. `loop` is the worker's own, and must outlive it. Error: why it cannot.
   [[nodiscard]] static net::NetResult<std::unique_ptr<Worker>> create(
-      gateway::Gateway& gateway, const net::Endpoint& endpoint,
+      net::EventLoop& loop, gateway::Gateway& gateway, const net::Endpoint& endpoint,
       std::shared_ptr<const net::TlsClientContext> tls);
   ~Worker();
 
@@ -38,12 +38,13 @@ class Worker {
   void join();
 
  private:
-  Worker(gateway::Gateway& gateway, std::shared_ptr<const net::TlsClientContext> tls);
+  Worker(net::EventLoop& loop, gateway::Gateway& gateway,
+         std::shared_ptr<const net::TlsClientContext> tls);
   [[nodiscard]] net::Task<void> serve();
   [[nodiscard]] net::Task<void> end(Duration grace);
 
   gateway::Gateway& gateway_;
-  net::EventLoop loop_;
+  net::EventLoop& loop_;
   net::TaskGroup tasks_{loop_};
   net::TaskGroup ending_{loop_};  // of what ends the others
   RedisWiring* redis_ = nullptr;

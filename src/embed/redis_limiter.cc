@@ -149,7 +149,7 @@ Result<Limiter> create_redis_limiter(const std::vector<Policy>& policies, const 
   store.lease_ttl = options.concurrency_ttl;
   store.hooks.on_warning = std::move(options.on_warning);
   const auto connected = std::make_shared<Connected>();
-  store.hooks.on_degraded = [connected](std::string_view, bool degraded) {
+  store.hooks.on_degraded = [connected](std::string_view, bool degraded, std::string_view) {
     if (!degraded) connected->set();
   };
   auto runtime = std::make_shared<Runtime>(std::move(store), *address, std::chrono::seconds{1},

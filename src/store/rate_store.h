@@ -57,6 +57,9 @@ struct BucketSlot {
   // Charged in this process, in an outage: which charges of the bucket it belongs to; 0: it was
   // charged at the store.
   std::uint64_t local = 0;
+  // With `local`: the store was asked first and its answer was lost, so that the charge may stand
+  // there, too. It is not carried to the store once more, and nothing of it is given back there.
+  bool maybe_charged = false;
 };
 
 // One admission and its later settlement: a record that travels to the store and back, and is

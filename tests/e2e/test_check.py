@@ -1,10 +1,14 @@
 """`stint check` and a start with a broken configuration: file, line and key are named."""
 
 import hashlib
+import os
+import re
+import subprocess
 
 import pytest
 
-from support.gateway import ROOT, free_port, run_stint
+from support.gateway import BINARY, ROOT, free_port, resources, run_stint
+from support.poll import until
 
 GOOD_RESOURCES = """\
 _format_version: "1"
@@ -208,4 +212,112 @@ def test_version_and_hash_key():
     assert run_stint("version").stdout.startswith("stint ")
     hashed = run_stint("hash-key", "sk-test").stdout.strip()
     assert hashed == hashlib.sha256(b"sk-test").hexdigest()
-    assert run_stint("no-such-command").returncode != 0
+    assert run_stint("--version").stdout == run_stint("version").stdout
+
+
+def hash_of_input(text, *arguments):
+    return subprocess.run(
+        [BINARY, "hash-key", *arguments], input=text, capture_output=True, text=True, timeout=20
+    )
+
+
+class TestCommandLine:
+    def test_usage_errors_end_with_2(self):
+        for arguments in (["no-such-command"], ["--no-such-option"], ["check", "a", "b"]):
+            assert run_stint(*arguments).returncode == 2
+
+    def test_nothing_to_read_a_configuration_from(self):
+        for arguments in ([], ["check"]):
+            told = run_stint(*arguments, environment={"STINT_PORT": "tcp://10.0.0.1:80"})
+            assert (told.returncode, told.stdout) == (2, "")
+            for word in ("--config FILE", "stint demo", "stint --help"):
+                assert word in told.stderr
+
+    def test_check_takes_the_file_as_it_is(self, files):
+        checked = run_stint("check", files.bootstrap)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+    @pytest.mark.parametrize("argument", [[], ["-"]])
+    @pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+    def test_hash_key_reads_a_line(self, argument, end):
+        hashed = hash_of_input("sk-test" + end, *argument)
+        assert hashed.stdout.strip() == hashlib.sha256(b"sk-test").hexdigest()
+        assert hashed.returncode == 0
+
+    def test_hash_key_without_a_key(self):
+        for stdin in ("", "\n"):
+            told = hash_of_input(stdin)
+            assert (told.returncode, told.stdout) == (2, "")
+            assert "standard input" in told.stderr
+
+
+def test_pipe_is_no_resources_file(files):
+    files.resources.unlink()
+    os.mkfifo(files.resources)
+    assert "is no regular file" in files.check().stderr
+    started = run_stint("--config", files.bootstrap)
+    assert started.returncode == 1
+    assert "is no regular file" in started.stderr
+
+
+def test_listeners_in_each_others_way(files):
+    text = files.bootstrap.read_text()
+    port = next(part for part in text.split() if part.startswith("127.0.0.1:"))
+    metrics = f"  metrics: {{prometheus: {{addr: '{port}'}}}}\n"
+    files.bootstrap.write_text(text.replace("resources_file", metrics + "resources_file"))
+    files.assert_refused(files.bootstrap, 5, "observability.metrics.prometheus.addr")
+
+
+def test_unknown_provider_key_is_refused(files):
+    files.resources.write_text(GOOD_RESOURCES.replace("provider_key: mock", "provider_key: mok"))
+    (line, *_) = files.assert_refused(files.resources, 10, "models[0].provider_key")
+    assert "did you mean mock?" in line
+
+
+def test_unknown_provider_key_changes_nothing_at_a_reload(start, upstream):
+    rows = resources(upstream.origin)
+    gateway = start(rows)
+    rows["models"][0]["provider_key"] = "mok"
+    gateway.write_resources(rows)
+    until(lambda: "the resources were refused" in gateway.log(), "the reload was refused")
+    assert "did you mean mock?" in gateway.log()
+    assert gateway.chat().status == 200
+    assert gateway.metric("stint_config_reload_failures_total") == 1
+    assert "good again" not in gateway.log()
+    rows["models"][0]["provider_key"] = "mock"
+    gateway.write_resources(rows)
+    until(lambda: "the resources are good again" in gateway.log(), "it is told")
+    assert gateway.metric("stint_config_reload_failures_total") == 1
+
+
+def test_recovery_of_a_file_that_was_gone_is_told(start, upstream):
+    gateway = start(resources(upstream.origin))
+    text = gateway.resources_file.read_text()
+    gateway.resources_file.unlink()
+    until(lambda: "the resources were refused" in gateway.log(), "that it is gone is told")
+    gateway.write_resources(text)
+    until(lambda: "the resources are good again" in gateway.log(), "that it is back is told")
+    assert gateway.generation() == 1
+
+
+def test_metrics_are_documented(start, upstream):
+    gateway = start(resources(upstream.origin, key_limit={"rpm": 9}))
+    assert gateway.chat().status == 200
+    text = gateway.scrape()
+    shown = dict(re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text))
+    labels = {name: set() for name in shown}
+    for name, rest in re.findall(r"(?m)^(\w+)\{(.*)\} ", text):
+        family = name if name in shown else re.sub("_(bucket|sum|count)$", "", name)
+        labels[family] |= set(re.findall(r'(\w+)="', rest)) - {"le"}
+    page = (ROOT / "docs/metrics.md").read_text().partition("With `ratelimit.backend: redis`")[0]
+    rows = re.findall(r"(?m)^\| `(stint_\w+)` \| (\w+) \| ([^|]*)\|", page)
+    assert {name: kind for name, kind, _ in rows} == shown
+    assert {name: set(re.findall(r"\w+", text)) for name, _, text in rows} == labels
+
+
+def test_metrics_name_the_policies(start, upstream):
+    policy = {"id": "p1", "name": 'all "callers"', "limits": {"rpm": 100}}
+    gateway = start(resources(upstream.origin, key_limit={"rpm": 9}, rate_limit_policies=[policy]))
+    series = gateway.series()
+    assert series['stint_policy_info{policy="p1",name="all \\"callers\\""}'] == 1
+    assert series['stint_policy_info{policy="api_keys/test",name="api_keys/test key"}'] == 1

@@ -172,3 +172,47 @@ def test_forged_header_burns_nobody_elses_limit(start, upstream):
     # The victim, a client of its own: another address of loopback.
     with gateway.connect(source="127.0.0.2") as victim:
         assert victim.ask("GET", "/site").answer().read().status == 200
+
+
+CLAIMS = {
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "shop.test",
+    "X-Forwarded-Port": "443",
+    "X-Real-IP": "9.9.9.9",
+    "Forwarded": "for=9.9.9.9;proto=https",
+    "X_Forwarded_For": "9.9.9.9",
+    "True-Client-IP": "9.9.9.9",
+}
+
+
+class TestWhatIsPassedOn:
+    def told(self, gateway, upstream, **more):
+        headers = {**CLAIMS, **more}
+        assert gateway.request("GET", "/site", headers=headers).status == 200
+        return upstream.last.headers
+
+    def test_claims_of_an_untrusted_peer_go_no_further(self, start_with, upstream):
+        gateway = start_with(header="true-client-ip", trusted_proxies=["192.0.2.1"])
+        told = self.told(gateway, upstream, **{"X-Forwarded-For": "9.9.9.9"})
+        assert told["x-forwarded-for"] == PEER
+        assert told["x-forwarded-proto"] == "http"
+        assert told["x-forwarded-host"] == "gateway.test"
+        assert "9.9.9.9" not in str(told.lines)
+        assert "443" not in str(told.lines)
+
+    def test_claims_of_a_trusted_proxy_are_kept(self, start_with, upstream):
+        gateway = start_with(trusted_proxies=[PEER])
+        told = self.told(gateway, upstream, **{"X-Forwarded-For": "203.0.113.9"})
+        assert told["x-forwarded-for"] == "203.0.113.9"
+        assert told["x-forwarded-proto"] == "https"
+        assert told["x-forwarded-host"] == "shop.test"
+        assert told["forwarded"] == CLAIMS["Forwarded"]
+        assert told["x-real-ip"] == "9.9.9.9"
+        assert "x_forwarded_for" not in told
+
+    def test_a_model_is_not_told_what_an_untrusted_peer_claims(self, start_with, upstream):
+        gateway = start_with()
+        body = {"model": "chat", "messages": []}
+        assert gateway.post("/v1/chat/completions", body, headers=CLAIMS).status == 200
+        names = upstream.last.headers.names()
+        assert not names & {"forwarded", "x-real-ip", "x-forwarded-host", "x_forwarded_for"}

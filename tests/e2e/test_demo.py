@@ -149,6 +149,30 @@ def test_plain_route_is_limited(demo):
     assert re.search(r"(?im)^retry-after: \d+", answers[3][0])
 
 
+def test_hello_is_never_answered_more_often_than_said(demo):
+    """Three in any ten seconds: a fourth only when the first is ten seconds ago."""
+    line = demo.line("/hello")
+    begin = time.monotonic()
+    answers = [paste(line) for _ in range(4)]
+    waits = [int(ms) for head, _ in answers for ms in re.findall(r"(?im)^retry-after-ms: (\d+)", head)]
+    assert len(waits) == 1
+    assert waits[0] / 1000 > 10 - (time.monotonic() - begin)
+
+
+def test_metrics_are_where_it_says(demo):
+    paste(demo.line("/hello"))
+    _, metrics = paste(demo.line("/metrics"))
+    assert "# TYPE stint_decisions_total counter" in metrics
+
+
+def test_request_without_limits_is_not_called_admitted(demo):
+    head, _ = paste(f"curl -i http://127.0.0.1:{demo.port}/nowhere")
+    assert status_of(head) == 404
+    paste(demo.line("/hello"))
+    until(lambda: "GET /hello  admitted; " in demo.text(), "decisions are shown")
+    assert "GET /nowhere  admitted" not in demo.text()
+
+
 def test_taken_port_gives_the_next_free_one(tmp_path):
     taken = []
     try:

@@ -351,3 +351,67 @@ def test_flood_of_deep_json_is_refused(gateway, upstream):
         assert gateway.post("/v1/chat/completions", deep).status == 400
     assert upstream.received == []
     assert gateway.post("/v1/chat/completions", body).status == 200
+
+
+def test_refusals_are_counted_and_logged_with_their_status(start, upstream):
+    """Those that no handler sees, and those of bodies, which the limits have charged already."""
+    routes = [
+        {
+            "name": "files",
+            "match": {"path_prefix": "/files"},
+            "upstream": upstream.origin,
+            "rate_limit": {"rpd": 100},
+        }
+    ]
+    settings = {**LIMITS, "observability": {"access_log": True}}
+    gateway = start(resources(upstream.origin, routes=routes), settings)
+    unread = {
+        400: b"GET /\x01 HTTP/1.1\r\n\r\n",
+        408: GET,
+        413: b"POST /files/x HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n",
+        414: b"GET /" + b"a" * 4096,
+        417: GET + b"Expect: magic\r\n\r\n",
+        431: GET + b"X-A: " + b"a" * 20_000,
+        505: b"GET / HTTP/2.0\r\n\r\n",
+    }
+    for status, text in unread.items():
+        assert refused(gateway, text) == status
+    chunked = b"POST /files/b?q HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    bodies = {
+        400: chunked + b"zz\r\n",
+        408: chunked + b"5\r\nhel",
+        413: chunked + b"4e21\r\n" + b"x" * 20_001,
+    }
+    for n, (status, text) in enumerate(bodies.items(), 1):
+        with gateway.connect() as connection:
+            connection.send(text)
+            answer = connection.answer("POST").read()
+            assert answer.status == status
+            assert "x-request-id" in answer.headers
+            assert answer.headers["x-ratelimit-remaining"] == str(100 - n)
+            assert answer.headers["connection"] == "close"
+            assert connection.closed()
+
+    gateway.wait_idle()
+    requests = "stint_requests_total"
+    assert gateway.metric(requests, status="none") == 0
+    assert gateway.metric(requests, status="4xx") == len(unread) - 1 + len(bodies)
+    assert gateway.metric(requests, status="5xx") == 1
+    lines = [line for line in gateway.log().splitlines() if " request " in line]
+    for status in unread:
+        assert any(f" request route=none status={status} " in line for line in lines), status
+    for status in bodies:
+        about = f"method=POST route=files path=/files/b status={status} "
+        assert any(about in line for line in lines), status
+
+
+def test_the_log_has_the_path(start, upstream):
+    gateway = start(resources(upstream.origin), {"observability": {"access_log": True}})
+    gateway.request("GET", "/a/../nothing?secret=1")
+    gateway.request("GET", "/v1/chat/completions?x")
+    gateway.request("GET", "/" + "n" * 1000)
+    log = gateway.log()
+    assert "route=none path=/nothing status=404" in log
+    assert "path=/v1/chat/completions status=405" in log
+    assert f"path=/{'n' * 255} status=404" in log
+    assert "secret" not in log

@@ -1,10 +1,10 @@
 """Upstreams over https: their certificates are verified."""
 
 import ssl
-import subprocess
 
 import pytest
 
+from support.certificates import make_certificate
 from support.gateway import resources
 from support.openai_shapes import openai_upstream
 from support.upstream import MockUpstream
@@ -13,33 +13,7 @@ from support.upstream import MockUpstream
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """(certificate, key) for 127.0.0.1, signed by itself."""
-    folder = tmp_path_factory.mktemp("tls")
-    files = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=mock",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-            "-out",
-            files[0],
-            "-keyout",
-            files[1],
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return files
+    return make_certificate(tmp_path_factory.mktemp("tls"), "mock")
 
 
 @pytest.fixture

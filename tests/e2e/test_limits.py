@@ -1,5 +1,7 @@
 """Requests, tokens and requests in flight are limited as configured, and refusals say so."""
 
+import time
+
 import pytest
 
 from support.client import Timed
@@ -141,6 +143,38 @@ class TestRequests:
         assert statuses(gateway, 4, key="sk-guessed") == [401, 401, 401, 429]
         assert statuses(gateway, 1) == [429]
         assert upstream.received == []
+
+    def test_wrong_keys_are_counted_on_the_list_of_models_too(self, start, upstream):
+        policies = [{"name": "address", "group_by": ["client_ip"], "limits": {"rpd": 3}}]
+        gateway = start(resources(upstream.origin, rate_limit_policies=policies))
+
+        def listed(key):
+            return gateway.request("GET", "/v1/models", key=key).status
+
+        assert [listed(KEY) for _ in range(5)] == [200] * 5
+        assert [listed("sk-guessed") for _ in range(5)] == [401, 401, 401, 429, 429]
+        assert gateway.request("GET", "/v1/chat/completions").status == 429
+        assert listed(KEY) == 200
+
+    def test_the_wait_is_the_longest_of_what_is_asked_before_and_after(self, start, upstream):
+        policies = [
+            {
+                "name": "address",
+                "group_by": ["client_ip"],
+                "limits": [limit("requests", 1, "1s", "sliding_log")],
+            }
+        ]
+        key_limit = [limit("requests", 1, "4s", "sliding_log")]
+        rows = resources(upstream.origin, key_limit=key_limit, rate_limit_policies=policies)
+        gateway = start(rows)
+        assert statuses(gateway, 1) == [200]
+        refused = gateway.chat()
+        assert refused.status == 429
+        assert refused.error()["policy"]["name"] == "api_keys/test key"
+        wait_ms = int(refused.headers["retry-after-ms"])
+        assert wait_ms > 1500
+        time.sleep(wait_ms / 1000 + 0.01)
+        assert statuses(gateway, 1) == [200]
 
     def test_later_refusal_gives_back_what_was_asked_before(self, start, upstream):
         policies = [{"name": "address", "group_by": ["client_ip"], "limits": {"rpd": 10}}]

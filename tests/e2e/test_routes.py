@@ -208,3 +208,61 @@ def test_policy_by_path(start, upstream):
     spellings = ["/api/search", "/api/./search", "/api/x/../search", "/api/%73earch"]
     assert [gateway.request("GET", path).status for path in spellings] == [200, 429, 429, 429]
     assert gateway.request("GET", "/api/other").status == 200
+
+
+class TestHosts:
+    """One host, however it is written: what is matched is what is counted and passed on."""
+
+    @pytest.fixture
+    def hosted(self, start, upstream):
+        routes = [
+            route("api", upstream.origin, {"host": "api.test"}, rate_limit={"rpd": 1}),
+            route("rest", upstream.origin, {"path_prefix": "/"}),
+        ]
+        return start(resources(upstream.origin, routes=routes))
+
+    def ask(self, gateway, target, host, method="GET"):
+        return gateway.request(method, target, headers={"Host": host})
+
+    def test_no_spelling_dodges_the_limit(self, hosted, upstream):
+        assert self.ask(hosted, "/x", "api.test").status == 200
+        for target, host in [
+            ("/x", "API.test"),
+            ("/x", "api.test."),
+            ("/x", "api.test:80"),
+            ("/x", "api.test.:8080"),
+            ("http://api.test/x", "other.test"),
+            ("http://api.test./x", "other.test"),
+            ("HTTPS://API.TEST:443/x", "other.test"),
+        ]:
+            assert self.ask(hosted, target, host).status == 429, (target, host)
+        assert len(upstream.received) == 1
+
+    def test_the_upstream_is_told_the_host_that_was_matched(self, hosted, upstream):
+        answer = self.ask(hosted, "http://Other.test:8080/x", "api.test")
+        assert answer.status == 200
+        assert "x-ratelimit-limit" not in answer.headers
+        assert upstream.last.headers["x-forwarded-host"] == "other.test:8080"
+
+    @pytest.mark.parametrize("host", ["api%2Etest", "ap%69.test", "api..test", "[::g]", "a b"])
+    def test_what_is_no_host_is_400(self, hosted, upstream, host):
+        assert self.ask(hosted, "/x", host).status == 400
+        assert upstream.received == []
+
+    def test_what_is_for_the_server_as_a_whole_is_no_route(self, hosted, upstream):
+        assert self.ask(hosted, "*", "api.test", "OPTIONS").status == 404
+        assert upstream.received == []
+
+    @pytest.mark.parametrize("target", ["/x", "api.test:443", "http://api.test/"])
+    def test_there_are_no_tunnels(self, hosted, upstream, target):
+        assert self.ask(hosted, target, "api.test", "CONNECT").status == 501
+        assert upstream.received == []
+
+
+def test_basic_credentials_beside_a_key_are_the_upstreams(start, upstream):
+    routes = [route("guarded", upstream.origin, {"path": "/guarded"}, auth="api_key")]
+    gateway = start(resources(upstream.origin, routes=routes))
+    headers = {"Authorization": "Basic dTpw", "x-api-key": KEY}
+    assert gateway.request("GET", "/guarded", headers=headers).status == 200
+    assert upstream.last.headers["authorization"] == "Basic dTpw"
+    assert "x-api-key" not in upstream.last.headers

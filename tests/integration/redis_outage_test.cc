@@ -141,7 +141,10 @@ TEST_P(RedisOutageRules, DecideWithoutWaitingAndAreCarriedBack) {  // C07
   const Duration back = system_clock().steady_now();
   EXPECT_TRUE(replica->wait_until_degraded(false));
   EXPECT_LE(system_clock().steady_now() - back, kBackWithin);
-  const std::int64_t in_redis = (fault == Fault::killed ? 0 : 4) + counted_here;
+  // The first were sent, and never answered: they may stand in Redis, and are not told once more.
+  const std::int64_t told = std::max<std::int64_t>(
+      counted_here - static_cast<std::int64_t>(told_.unknown_charges()), 0);
+  const std::int64_t in_redis = (fault == Fault::killed ? 0 : 4) + told;
   EXPECT_TRUE(eventually([&] { return used("p:a") == in_redis; })) << used("p:a");
   Call next = call_of({{"p:a", set}}, rule);
   EXPECT_EQ(acquire(*replica, next), in_redis < 10 ? Outcome::admitted : Outcome::refused);
@@ -203,12 +206,14 @@ TEST_F(RedisOutage, ThreeReplicasTogetherStayNearTheQuotaAndAllOfItIsCarriedBack
 
   end(Fault::refused);
   for (const auto& rig : rigs) ASSERT_TRUE(rig->wait_until_degraded(false));
-  EXPECT_TRUE(eventually([&] { return used("p:a") >= then; }));
+  const auto unknown = static_cast<std::int64_t>(told_.unknown_charges());
+  EXPECT_TRUE(eventually([&] { return used("p:a") >= then - unknown; }));
   on_threads(6, [&](int thread) {
     for (int i = 0; i < 20; ++i) ask(*rigs[static_cast<std::size_t>(thread) % 3]);
   });
-  EXPECT_EQ(admitted, then) << "everybody knows that it is used up";
-  EXPECT_EQ(used("p:a"), then);
+  EXPECT_LE(admitted, then + unknown) << "everybody knows that it is used up";
+  EXPECT_LE(used("p:a"), admitted);
+  EXPECT_GE(used("p:a"), admitted - unknown);
 }
 
 TEST_F(RedisOutage, AtLeastOneIsAdmittedByEveryReplica) {
@@ -416,9 +421,10 @@ TEST_F(RedisOutage, ALongStopUnderLoadIsHardlyNoticed) {  // C07
   EXPECT_EQ(admitted, asked);
   // Three failures in a row open the breaker of an event loop; four callers may be in each.
   EXPECT_LE(while_stopped, 2 * (3 + kThreads));
-  // One whose reply did not get out may be both in Redis and here.
-  EXPECT_TRUE(eventually([&] { return used("p:a") >= admitted; })) << used("p:a");
-  EXPECT_LE(used("p:a"), admitted + static_cast<std::int64_t>(told_.unknown_charges()));
+  // One whose reply did not get out is told by nobody once more, whether it ran or not.
+  const auto unknown = static_cast<std::int64_t>(told_.unknown_charges());
+  EXPECT_TRUE(eventually([&] { return used("p:a") >= admitted - unknown; })) << used("p:a");
+  EXPECT_LE(used("p:a"), admitted);
 }
 
 TEST_F(RedisOutage, ARecordOfSeveralRules) {

@@ -111,7 +111,8 @@ std::int64_t Bucket::left(TimePoint now) const noexcept {
     const std::int64_t remaining = counters()[i].read(spec, now).remaining;
     const bool leases = spec.name.unit == Unit::concurrency && counters()[i].value(spec) > 0;
     if (leases) return -1;
-    if (spec.capacity == 0) continue;  // refuses everything, with or without the bucket
+    // Refuses everything, with or without the bucket.
+    if (spec.capacity == 0 || spec.quota == 0) continue;
     if (remaining == 0) return -1;
     // remaining * 1024 <= 2^63 because a quantity is less than 2^53.
     least = std::min(least, remaining * 1024 / spec.capacity);

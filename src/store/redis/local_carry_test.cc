@@ -24,6 +24,33 @@ TEST(LocalSettlement, TheActualReplacesTheCharge) {
   EXPECT_EQ(replica.take()[0].spent[0].amount, 65);
 }
 
+TEST(LocalSettlement, WhatTheStoreMayHoldAlreadyIsNotToldToItAgain) {
+  Replica replica;
+  const LocalAsk ask{.key = "k:a",
+                     .limits = set_of({tokens_per(kMinute, 100),
+                                       requests_per(kMinute, 100, Algorithm::sliding_log)}),
+                     .need = 40};
+  const auto with_lost_answer = [&] {
+    LocalCall call = replica.call({ask});
+    call.record.buckets[0].maybe_charged = true;
+    replica.decide(call);
+    return call;
+  };
+  LocalCall less = with_lost_answer();
+  LocalCall more = with_lost_answer();
+  ASSERT_EQ(more.record.outcome, Outcome::admitted);
+  EXPECT_EQ(more.slot().remaining, 20) << "here it counts";
+  less.slot().actual = 10;
+  less.slot(1).actual = 40;
+  more.slot().actual = 55;
+  more.slot(1).actual = 0;
+  EXPECT_TRUE(replica.local.settle(less.record, 0, replica.now));
+  EXPECT_TRUE(replica.local.settle(more.record, 0, replica.now));
+  const auto spent = replica.take()[0].spent;
+  EXPECT_EQ(spent[0].amount, 15) << "what was used beyond the charge";
+  EXPECT_THAT(spent[1].log, SizeIs(1)) << "entries have an id, and may be told twice";
+}
+
 TEST(LocalSettlement, ASecondTimeChangesNothing) {
   Replica replica;
   const LocalAsk ask{.key = "k:a", .limits = set_of({tokens_per(kMinute, 100)}), .need = 40};

@@ -109,7 +109,8 @@ class LocalCounters::Impl {
       if (slots[i].skip) continue;
       LocalLimit* limit = found->find((*bucket.limits)[i].name);
       if (limit != nullptr && slots[i].actual != slots[i].charged.amount) {
-        limit->settle(slots[i].charged, slots[i].actual, {now, record.id, kMaxWindow});
+        limit->settle(slots[i].charged, slots[i].actual, {now, record.id, kMaxWindow},
+                      bucket.maybe_charged);
       }
       slots[i].charged.amount = slots[i].actual;
     }
@@ -267,7 +268,8 @@ class LocalCounters::Impl {
         LocalLimit& limit = (*place.bucket)[i];
         if (charge && !slots[i].skip) {
           slots[i].charged =
-              limit.charge(slots[i].charge, {record.now, record.id, record.lease_ttl});
+              limit.charge(slots[i].charge, {record.now, record.id, record.lease_ttl},
+                           place.slot->maybe_charged);
         }
         const limit::Reading reading = limit.read(record.now);
         slots[i].remaining = reading.remaining;

@@ -113,20 +113,25 @@ limit::Check LocalLimit::check(std::int64_t need, TimePoint now) const noexcept 
   return counter_.check(share_, need, now);
 }
 
-limit::Charge LocalLimit::charge(std::int64_t amount, const Moment& at) {
+limit::Charge LocalLimit::charge(std::int64_t amount, const Moment& at, bool unknown) {
   limit::Charge charged = counter_.charge(share_, amount, at);
-  ledger_.charge(share_, amount, at);
+  if (!unknown || by_id()) ledger_.charge(share_, amount, at);
   if (share_.name.algorithm == Algorithm::token_bucket) {
     charged.window = local_epoch(charged.window);
   }
   return charged;
 }
 
-void LocalLimit::settle(const limit::Charge& charged, std::int64_t actual, const Moment& at) {
+void LocalLimit::settle(const limit::Charge& charged, std::int64_t actual, const Moment& at,
+                        bool unknown) {
   limit::Charge here = charged;
   if (share_.name.algorithm == Algorithm::token_bucket) here.window = local_epoch(charged.window);
   counter_.settle(share_, here, actual, at);
-  ledger_.settle(share_, here, actual, at);
+  if (!unknown || by_id()) {
+    ledger_.settle(share_, here, actual, at);
+  } else if (actual > here.amount) {
+    ledger_.charge(share_, actual - here.amount, at);
+  }
 }
 
 limit::Reading LocalLimit::read(TimePoint now) const noexcept { return counter_.read(share_, now); }

@@ -41,8 +41,13 @@ class LocalLimit {
   // The steps of limit/.
   void advance(const limit::Moment& at);
   [[nodiscard]] limit::Check check(std::int64_t need, TimePoint now) const noexcept;
-  [[nodiscard]] limit::Charge charge(std::int64_t amount, const limit::Moment& at);
-  void settle(const limit::Charge& charged, std::int64_t actual, const limit::Moment& at);
+  // `unknown`: the store may have been charged, too. Then what is counted by amounts is kept out of
+  // the ledger, but for what is used beyond the charge; entries and leases have ids, and come to
+  // the same if they are told twice.
+  [[nodiscard]] limit::Charge charge(std::int64_t amount, const limit::Moment& at,
+                                     bool unknown = false);
+  void settle(const limit::Charge& charged, std::int64_t actual, const limit::Moment& at,
+              bool unknown = false);
   [[nodiscard]] limit::Reading read(TimePoint now) const noexcept;
   [[nodiscard]] TimePoint spent_at() const noexcept { return counter_.spent_at(share_); }
   // Concurrency only.
@@ -60,6 +65,10 @@ class LocalLimit {
   [[nodiscard]] Ledger begin(const limit::Spec& spec, const Share& share, TimePoint now);
   void count_heard(const limit::Spec& spec, const Share& share, TimePoint now);
   void charge_anew(const SpentLimit& spent, TimePoint now);
+  [[nodiscard]] bool by_id() const noexcept {
+    return share_.name.algorithm == Algorithm::sliding_log ||
+           share_.name.algorithm == Algorithm::concurrency;
+  }
 
   limit::Spec share_;  // the limit's, with this process's part of its quota and capacity
   std::int64_t quota_ = 0;

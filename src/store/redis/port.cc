@@ -266,6 +266,7 @@ void Port::decided(Admission& admission) {
       shared_.options.hooks.on_decided(part.lane->target().name(), outcome);
     }
     for (const std::size_t i : part.buckets) {
+      record.buckets[i].maybe_charged = !known && !part.decided.uncharged;
       if (!known) {
         undecided.push_back(i);
       } else if (!admission.look) {
@@ -337,6 +338,17 @@ void Port::give_back_charged(Admission& admission) {
   }
 }
 
+// What was charged here was carried to the store by now, to whatever bucket is there; of what may
+// have been charged there all along nothing is given back.
+void Port::settle_carried(Change& change, bool maybe_charged) {
+  change.birth = 0;
+  const auto dropped = std::ranges::remove_if(change.steps, [&](const Change::Step& step) {
+    if (step.action != Action::give_back) return false;
+    return maybe_charged || step.limit.algorithm == Algorithm::token_bucket;
+  });
+  change.steps.erase(dropped.begin(), dropped.end());
+}
+
 void Port::settle(AdmissionRecord& record, Settled done) {
   auto join = std::make_shared<Join>(std::move(done));
   for (std::size_t i = 0; i < record.buckets.size(); ++i) {
@@ -345,13 +357,9 @@ void Port::settle(AdmissionRecord& record, Settled done) {
     if (bucket.local != 0 && shared_.local.settle(record, i, shared_.now())) continue;
     auto change = settlement(record, bucket);
     if (!change) continue;
-    // What was charged here was carried to the store by now, to whatever bucket is there.
     if (bucket.local != 0) {
-      change->birth = 0;
-      for (Change::Step& step : change->steps) {
-        const bool refund = step.action == Action::give_back;
-        if (refund && step.limit.algorithm == Algorithm::token_bucket) step.when = -1;
-      }
+      settle_carried(*change, bucket.maybe_charged);
+      if (change->steps.empty()) continue;
     }
     join->expect();
     lane(bucket.key).change(std::move(*change), [this, join](Changed changed) {

@@ -71,6 +71,7 @@ class Port {
   static void leave_undecided(AdmissionRecord& record, std::span<const std::size_t> undecided,
                               const std::string& why);
   void give_back_charged(Admission& admission);
+  static void settle_carried(Change& change, bool maybe_charged);
 
   // Sends a change whose answer nobody waits for; kept for later if it cannot be sent.
   void send(Change change);

@@ -261,6 +261,7 @@ class Replay {
     }
     slot.overflow = false;
     slot.local = 0;
+    slot.maybe_charged = false;
     slot.birth = bucket.birth;
   }
 

@@ -1,5 +1,6 @@
 """The real program: its configuration, its process, and what can be asked of it from outside."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -32,7 +33,7 @@ def free_port():
 
 def resources(origin, *, keys=None, key_limit=None, **collections):
     """Resources with a model for chats, one for embeddings, and the key KEY that may use all."""
-    key = {"display_name": "test key", "key": KEY, "allowed_models": ["*"]}
+    key = {"id": "test", "display_name": "test key", "key": KEY, "allowed_models": ["*"]}
     if key_limit is not None:
         key["rate_limit"] = key_limit
     rows = {
@@ -94,7 +95,7 @@ def run_stint(*arguments, environment=None, cwd=None):
 class Gateway:
     """A running `stint`, in a folder of its own. Everything but the two ports is the caller's."""
 
-    def __init__(self, folder, rows, bootstrap=None, *, wait=True):
+    def __init__(self, folder, rows, bootstrap=None, *, wait=True, environment=None):
         self.folder = pathlib.Path(folder)
         self.port = free_port()
         self.metrics_port = free_port()
@@ -117,13 +118,17 @@ class Gateway:
         with self._log_file.open("wb") as log:
             self.process = subprocess.Popen(
                 [BINARY, "--config", str(self.bootstrap_file)],
-                env={"PATH": os.environ["PATH"]},
+                env={"PATH": os.environ["PATH"], **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
+        self._killed = False
         if wait:
-            until(self._serves, "/readyz is 200", 15)
+            self.wait_ready()
+
+    def wait_ready(self):
+        until(self._serves, "/readyz is 200", 15)
 
     def _serves(self):
         if self.process.poll() is not None:
@@ -177,6 +182,12 @@ class Gateway:
             return None
 
     # --- what it says about itself
+
+    def degraded(self):
+        """Whether the outage rule decides, as /readyz tells; it is 200 whatever it tells."""
+        answer = self.request("GET", "/readyz")
+        assert answer.status == 200, answer
+        return answer.json()["store"]["degraded"]
 
     def scrape(self):
         answer = client.request(self.metrics_port, "GET", "/metrics")
@@ -246,14 +257,42 @@ class Gateway:
             self.process.wait()
             raise AssertionError(f"stint did not end within {seconds} s:\n{self.log()}") from None
 
+    def kill(self):
+        """Ends it without a word to anybody."""
+        self.process.kill()
+        self.process.wait()
+        self._killed = True
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Meanwhile it is stopped (SIGSTOP)."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
+
     def stop(self):
         """Ends it as an operator does; it must end orderly, and have had no fault inside."""
+        if self._killed:
+            return
         if self.process.poll() is None:
             self.signal(signal.SIGTERM)
         code = self.wait_exit()
         log = self.log()
         assert code == 0, f"exit code {code}:\n{log}"
         assert "failed inside" not in log, log
+
+
+def stop_all(gateways):
+    """Stops each, whatever becomes of the others; then says what was wrong."""
+    faults = []
+    for one in gateways:
+        try:
+            one.stop()
+        except AssertionError as fault:
+            faults.append(str(fault))
+    assert not faults, "\n".join(faults)
 
 
 def as_yaml(value):

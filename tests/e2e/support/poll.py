@@ -20,3 +20,9 @@ def room_in_window(window, seconds):
     left = window - time.time() % window
     if left < seconds:
         time.sleep(left + 0.01)
+
+
+def sleep_until(instant):
+    """Returns at this instant of the wall clock, or at once if it is over."""
+    while (left := instant - time.time()) > 0:
+        time.sleep(left)
