@@ -461,11 +461,15 @@ void Port::carry(SpentBucket spent) {
   };
   const auto send_one = [&](Change change) {
     ++carried->pending;
-    of.change(std::move(change), [carried, arrived](Changed changed) {
+    of.change(std::move(change), [this, carried, arrived](Changed changed) {
       if (changed.kind == Changed::Kind::not_run) {
         carried->unsent.push_back(std::move(changed.change));
       } else {
         carried->any_sent = true;
+      }
+      if (changed.kind == Changed::Kind::unknown) {
+        shared_.warn("carry", "what was counted during an outage may not have reached Redis: " +
+                                  changed.why);
       }
       arrived();
     });
