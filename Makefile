@@ -7,12 +7,12 @@ JOBS ?= $(shell nproc)
 help:
 	@echo 'make setup            install the Debian packages that stint needs'
 	@echo 'make build            build the release preset into build/release'
-	@echo 'make run              build, and run the demo: a gateway to try with curl'
+	@echo 'make run              build the program alone, and run the demo: a gateway to try with curl'
 	@echo 'make test             all checks and tests, both compilers, with sanitizers'
 	@echo 'make bench            run the benchmarks     [BENCH_ARGS=--benchmark_filter=...]'
 	@echo 'make lint             quick checks and clang-tidy      [SINCE=<commit>: changed files]'
 	@echo 'make format           format all sources in place'
-	@echo 'make package          a tarball of the library in build/package'
+	@echo 'make package          a tarball of program and library in build/package'
 	@echo 'make clean            remove build/'
 	@echo
 	@echo 'To develop: cmake --preset dev && cmake --build --preset dev && ctest --preset dev'
@@ -25,7 +25,9 @@ build:
 	@cmake --preset release
 	@cmake --build --preset release --parallel $(JOBS)
 
-run: setup build
+run: setup
+	@cmake --preset release
+	@cmake --build --preset release --parallel $(JOBS) --target stint_program
 	@build/release/stint demo
 
 test:

@@ -1,5 +1,5 @@
-# `find_package(stint CONFIG)` for other projects, a tarball through CPack, and the list of
-# benchmarks for `make bench`.
+# `find_package(stint CONFIG)` for other projects and the program, a tarball of both through CPack,
+# and the list of benchmarks for `make bench`.
 include_guard()
 
 get_property(benches GLOBAL PROPERTY STINT_BENCHES)
@@ -20,6 +20,9 @@ install(DIRECTORY include/stint DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 if(TARGET stint_redis_library)
   install(TARGETS stint_redis_library EXPORT stint-targets
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+if(TARGET stint_program)
+  install(TARGETS stint_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(EXPORT stint-targets NAMESPACE stint:: DESTINATION ${config_dir})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,6 +1,9 @@
 // The program: reads the command line and the environment, makes the real clocks, and wires.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,11 +30,51 @@ config::Environment read_environment() {
   return environment;
 }
 
+constexpr int kUsageError = 2;
+
+// Whether there is anything to read a configuration from.
+bool is_configured(const std::string& file, const config::Environment& environment) {
+  const auto etcd = environment.lower_bound("STINT_ETCD__");
+  return !file.empty() || environment.contains("STINT_RESOURCES_FILE") ||
+         (etcd != environment.end() && etcd->first.starts_with("STINT_ETCD__"));
+}
+
+int say_how_to_configure() {
+  std::fputs(
+      "stint: no configuration: name one with `stint --config FILE`, or set STINT_RESOURCES_FILE;\n"
+      "`stint demo` is a gateway to try without, `stint --help` says what else there is\n",
+      stderr);
+  return kUsageError;
+}
+
+// One line of the standard input, so that a key stands in no list of processes and no history.
+std::optional<std::string> read_key() {
+  if (isatty(STDIN_FILENO) == 1) std::fputs("key: ", stderr);
+  std::string key;
+  if (!std::getline(std::cin, key)) return std::nullopt;
+  if (key.ends_with('\r')) key.pop_back();
+  return key.empty() ? std::nullopt : std::optional(std::move(key));
+}
+
+int hash_key(std::string key) {
+  if (key.empty() || key == "-") {
+    auto read = read_key();
+    if (!read) {
+      std::fputs("stint: hash-key: no key on the standard input\n", stderr);
+      return kUsageError;
+    }
+    key = std::move(*read);
+  }
+  std::puts(config::to_hex(config::hash_key(key)).c_str());
+  return 0;
+}
+
 std::optional<std::string> as_optional(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
 int serve(const std::string& file, const config::Environment& environment) {
+  if (!is_configured(file, environment)) return say_how_to_configure();
   const auto load = [file, environment] {
     return config::load_bootstrap(as_optional(file), environment);
   };
@@ -59,24 +102,27 @@ int run(int argc, char** argv) {
 
   std::string check_file;
   CLI::App* check = app.add_subcommand("check", "says what is wrong with a configuration");
-  check->add_option("-c,--config", check_file, "the bootstrap file");
+  check->add_option("-c,--config,file", check_file, "the bootstrap file");
   CLI::App* demo = app.add_subcommand("demo", "a gateway and an upstream to try it with");
   std::string key;
-  CLI::App* hash_key = app.add_subcommand("hash-key", "the key_hash of an API key");
-  hash_key->add_option("key", key, "the key")->required();
+  CLI::App* hash = app.add_subcommand("hash-key", "the key_hash of an API key");
+  hash->add_option("key", key, "the key; - or none: a line of the standard input");
   CLI::App* version = app.add_subcommand("version", "prints the version");
-  CLI11_PARSE(app, argc, argv);
+  app.set_version_flag("--version", "stint " STINT_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsageError;
+  }
 
   const config::Environment environment = read_environment();
   if (*version) {
     std::puts("stint " STINT_VERSION);
     return 0;
   }
-  if (*hash_key) {
-    std::puts(config::to_hex(config::hash_key(key)).c_str());
-    return 0;
-  }
+  if (*hash) return hash_key(std::move(key));
   if (*check) {
+    if (!is_configured(check_file, environment)) return say_how_to_configure();
     const cli::CheckResult result = cli::check(as_optional(check_file), environment);
     std::fputs(result.text.c_str(), result.exit_code == 0 ? stdout : stderr);
     return result.exit_code;

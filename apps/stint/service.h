@@ -74,7 +74,7 @@ class Service {
   observe::Counter reload_failures_ = metrics_.counter(
       "stint_config_reload_failures_total", "Configurations that were refused at run time.");
   bool refused_ = false;  // the resources file as it was seen last is not in force
-  net::EventLoop loop_;  // of everything but the data plane
+  net::EventLoop loop_;   // of everything but the data plane
   net::TaskGroup tasks_{loop_};
   net::TaskGroup ending_{loop_};  // of what ends the others
   std::optional<net::Signals> signals_;

@@ -62,7 +62,8 @@ class Load {
     }
     for (std::size_t i = 0; i < outstanding; ++i) {
       auto& record = records_.emplace_back(std::make_unique<Slot>());
-      record->record.buckets.push_back({.key = {}, .text = {}, .policy = "bench", .limits = limits_});
+      record->record.buckets.push_back(
+          {.key = {}, .text = {}, .policy = "bench", .limits = limits_});
       for (std::size_t k = 0; k < limits_->size(); ++k) {
         record->record.slots.push_back({.need = 1, .charge = 1});
       }

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "http/origin.h"
+
 namespace stint::config {
 namespace {
 
@@ -152,13 +154,30 @@ std::optional<std::string> check_http_url(std::string_view text) {
   const auto parts = split_host_port(authority);
   const bool good =
       parts && !parts->host.empty() && parts->port != 0 && std::ranges::all_of(rest, printable);
-  return good ? std::nullopt : std::optional(std::string(kWrong));
+  if (!good) return std::string(kWrong);
+  // What the gateway could not call is refused here, not when it is put into force.
+  if (!http::parse_origin(text)) return "has a path that no request can have: " + quoted(text);
+  return std::nullopt;
 }
 
 bool is_loopback(std::string_view listen_address) {
   const auto parts = split_host_port(listen_address);
   if (!parts) return false;
   return parts->host == "localhost" || parts->host == "::1" || parts->host.starts_with("127.");
+}
+
+bool same_listener(std::string_view one, std::string_view other) {
+  const auto a = split_host_port(one);
+  const auto b = split_host_port(other);
+  if (!a || !b || a->port != b->port || a->port.value_or(0) == 0) return false;
+  const auto host = [](const HostPort& parts) -> std::string_view {
+    if (parts.host == "localhost") return "127.0.0.1";
+    return parts.host;
+  };
+  const auto all = [](std::string_view taken, std::string_view wanted) {
+    return taken.empty() || taken == "::" || (taken == "0.0.0.0" && !wanted.contains(':'));
+  };
+  return host(*a) == host(*b) || all(host(*a), host(*b)) || all(host(*b), host(*a));
 }
 
 std::string_view path_of_url(std::string_view url) noexcept {

@@ -26,6 +26,9 @@ namespace stint::config {
 // True for 127.0.0.0/8, ::1 and localhost.
 [[nodiscard]] bool is_loopback(std::string_view listen_address);
 
+// Whether two good addresses to listen on are in each other's way. Port 0 is in nobody's.
+[[nodiscard]] bool same_listener(std::string_view one, std::string_view other);
+
 // The path of a good HTTP URL, without slashes at its end: "/base", or empty.
 [[nodiscard]] std::string_view path_of_url(std::string_view url) noexcept;
 

@@ -6,8 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "config/address.h"
 #include "config/bootstrap_sections.h"
 #include "config/environment.h"
+#include "config/limits_reader.h"
 #include "config/read_file.h"
 #include "config/reader.h"
 #include "config/substitute.h"
@@ -52,6 +54,13 @@ void read_sources(MapReader& reader, Bootstrap& out) {
   read_etcd(reader.map("etcd"), !both, out.etcd);
 }
 
+void check_listeners(MapReader& reader, const Bootstrap& bootstrap) {
+  const Observability::Prometheus& prometheus = bootstrap.observability.prometheus;
+  if (!prometheus.enabled || !same_listener(bootstrap.proxy.addr, prometheus.addr)) return;
+  report(reader, "observability.metrics.prometheus.addr",
+         "is where proxy.addr (" + bootstrap.proxy.addr + ") listens; give it another port", {});
+}
+
 // In the order of the documentation.
 Bootstrap read_all(Context& context, const Node& root) {
   Bootstrap out;
@@ -66,6 +75,7 @@ Bootstrap read_all(Context& context, const Node& root) {
   read_upstream(reader.map("upstream"), out.upstream);
   read_shutdown(reader.map("shutdown"), out.shutdown);
   reader.finish();
+  if (context.known == nullptr) check_listeners(reader, out);
   out.resources_file = resolve(out.resources_file, reader.peek("resources_file"), context.file);
   return out;
 }
@@ -81,7 +91,7 @@ std::vector<KnownKey> known_keys() {
 Loaded<Bootstrap> load(Context context, Node root, const Environment& environment,
                        std::string* resources_file) {
   apply_variables(root, environment, known_keys(), context);
-  apply_redis_variables(root, environment);
+  apply_redis_variables(root, environment, context);
   std::vector<Setting> settings;
   context.settings = &settings;
   Bootstrap bootstrap = read_all(context, root);

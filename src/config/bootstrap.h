@@ -187,6 +187,10 @@ struct Setting {
   std::string key{};    // "proxy.addr"
   std::string value{};  // for people
   bool secret = false;  // `value` is not to be shown
+  // Where it was given, as in Fault; a default has no place.
+  std::string file{};
+  int line = 0;
+  int column = 0;
 
   friend bool operator==(const Setting&, const Setting&) = default;
 };

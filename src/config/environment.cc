@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/suggest.h"
+#include "config/text_check.h"
 
 namespace stint::config {
 namespace {
@@ -28,7 +29,13 @@ std::string variable_of(std::string_view path) {
 
 // The value goes to the path, over what stands there. Where the file has something else than a map
 // on the way, the file is at fault and will be told so.
-void put(Node& root, std::string_view path, const std::string& variable, const std::string& text) {
+void put(Node& root, std::string_view path, const std::string& variable, const std::string& text,
+         Context& context) {
+  const bool good = !find_non_text(text);
+  if (!good) {
+    context.faults.push_back(
+        {"environment variable " + variable, 0, 0, std::string(path), std::string(kNoText)});
+  }
   Node* node = &root;
   while (true) {
     if (node->kind == Node::Kind::empty) node->kind = Node::Kind::map;
@@ -44,7 +51,7 @@ void put(Node& root, std::string_view path, const std::string& variable, const s
     if (dot == std::string_view::npos) break;
     path.remove_prefix(dot + 1);
   }
-  node->kind = Node::Kind::scalar;
+  node->kind = good ? Node::Kind::scalar : Node::Kind::broken;
   node->style = Node::Style::untyped;
   node->text = text;
   node->variable = variable;
@@ -95,14 +102,14 @@ void apply_variables(Node& root, const Environment& environment, std::span<const
     }
     const KnownKey& key = known[static_cast<std::size_t>(found - names.begin())];
     if (key.kind == KnownKey::Kind::value || key.kind == KnownKey::Kind::list) {
-      put(root, key.path, variable, text);
+      put(root, key.path, variable, text, context);
     } else if (nested) {
       context.warnings.push_back({where, 0, 0, key.path, "takes more than a variable can hold"});
     }
   }
 }
 
-void apply_redis_variables(Node& root, const Environment& environment) {
+void apply_redis_variables(Node& root, const Environment& environment, Context& context) {
   constexpr std::array<std::string_view, 5> kAddresses{
       "ratelimit.redis.url", "ratelimit.redis.nodes", "ratelimit.redis.sentinels",
       "ratelimit.redis.shards", "ratelimit.redis.urls"};
@@ -117,21 +124,22 @@ void apply_redis_variables(Node& root, const Environment& environment) {
     const std::string* urls = value("REDIS_URLS");
     const std::string* url = value("REDIS_URL");
     if (urls != nullptr && urls->find(',') != std::string::npos) {
-      put(root, "ratelimit.redis.urls", "REDIS_URLS", *urls);
+      put(root, "ratelimit.redis.urls", "REDIS_URLS", *urls, context);
       const std::string* nodes = value("RATE_LIMIT_CONSISTENT_HASH_VNODES");
       if (nodes != nullptr && get(root, "ratelimit.redis.virtual_nodes") == nullptr) {
-        put(root, "ratelimit.redis.virtual_nodes", "RATE_LIMIT_CONSISTENT_HASH_VNODES", *nodes);
+        put(root, "ratelimit.redis.virtual_nodes", "RATE_LIMIT_CONSISTENT_HASH_VNODES", *nodes,
+            context);
       }
     } else if (urls != nullptr) {
-      put(root, "ratelimit.redis.url", "REDIS_URLS", *urls);
+      put(root, "ratelimit.redis.url", "REDIS_URLS", *urls, context);
     } else if (url != nullptr) {
-      put(root, "ratelimit.redis.url", "REDIS_URL", *url);
+      put(root, "ratelimit.redis.url", "REDIS_URL", *url, context);
     }
   }
   const std::string* previous = value("REDIS_URLS_PREVIOUS");
   if (previous != nullptr && any_of(root, kRing) &&
       get(root, "ratelimit.redis.previous") == nullptr) {
-    put(root, "ratelimit.redis.previous.urls", "REDIS_URLS_PREVIOUS", *previous);
+    put(root, "ratelimit.redis.previous.urls", "REDIS_URLS_PREVIOUS", *previous, context);
   }
 }
 

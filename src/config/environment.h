@@ -18,6 +18,6 @@ void apply_variables(Node& root, const Environment& environment, std::span<const
 
 // Puts the addresses of REDIS_URLS, REDIS_URLS_PREVIOUS and REDIS_URL, and the number of
 // RATE_LIMIT_CONSISTENT_HASH_VNODES into the tree, if its backend is redis and it has none.
-void apply_redis_variables(Node& root, const Environment& environment);
+void apply_redis_variables(Node& root, const Environment& environment, Context& context);
 
 }  // namespace stint::config

@@ -83,9 +83,9 @@ class ResourceLoader {
   using Snapshots = std::shared_ptr<const Snapshot>;
   using Change = std::variant<Snapshots, std::vector<Fault>>;
 
-  // `on_store_error`: see Snapshot::create.
+  // `on_store_error`: see Snapshot::create. `ipv6_prefix`: see parse_resources.
   ResourceLoader(std::string path, Environment environment,
-                 OnStoreError on_store_error = OnStoreError::local);
+                 OnStoreError on_store_error = OnStoreError::local, int ipv6_prefix = kIpv6Prefix);
 
   // To be called about every 200 ms. Nothing: no change. Else a new snapshot, or why there is none;
   // each is told once.
@@ -106,6 +106,7 @@ class ResourceLoader {
   FileSource source_;
   Environment environment_;
   OnStoreError on_store_error_;
+  int ipv6_prefix_;
   Snapshots current_;
   std::vector<Fault> faults_;
   bool missing_ = false;  // the fault is that there is no file

@@ -43,6 +43,34 @@ void read_short(MapReader reader, Limits& out) {
   reader.finish();
 }
 
+// Of a word that is no algorithm: what may stand there, for this unit.
+void check_algorithm(MapReader& reader, const LimitEntry& entry) {
+  if (parse_algorithm(entry.algorithm)) return;
+  const auto unit = parse_unit(entry.unit);
+  std::string list = "fixed_window, sliding_window, sliding_log, token_bucket";
+  if (unit && *unit == Unit::concurrency) {
+    list = "concurrency";
+  } else if (unit && *unit != Unit::requests) {
+    list = "fixed_window, sliding_window, token_bucket";
+  }
+  reader.fault("algorithm", quoted(entry.algorithm) + " is none of " + list);
+}
+
+// A bucket that holds something and is never refilled refuses everything, which nobody means.
+void check_refill(MapReader& reader, const LimitEntry& entry, const Limit& limit) {
+  if (limit.algorithm != Algorithm::token_bucket || limit.quota != 0) return;
+  if (limit.burst.value_or(0) == 0) return;
+  if (entry.capacity) {
+    reader.fault("refill_rate",
+                 "must be above 0: a bucket that is never refilled refuses everything; write "
+                 "quota: 0 and per to mean that");
+  } else {
+    reader.fault("quota",
+                 "must be above 0: a bucket that is never refilled refuses everything, whatever "
+                 "its burst; leave burst out to mean that");
+  }
+}
+
 void read_entry(MapReader& reader, Limits& out) {
   LimitEntry entry;
   const std::size_t faults = reader.context().faults.size();
@@ -53,7 +81,7 @@ void read_entry(MapReader& reader, Limits& out) {
     if (duration) entry.per = per->text;
     if (!duration && per->kind != Node::Kind::broken) reader.fault("per", duration.error());
   }
-  reader.text("algorithm", entry.algorithm);
+  if (reader.text("algorithm", entry.algorithm)) check_algorithm(reader, entry);
   reader.integer("burst", entry.burst, kAnyLeast, kAnyMost);
   reader.integer("capacity", entry.capacity, kAnyLeast, kAnyMost);
   reader.decimal_text("refill_rate", entry.refill_rate);
@@ -64,6 +92,7 @@ void read_entry(MapReader& reader, Limits& out) {
     reader.fault(limit.error().field, limit.error().message);
     return;
   }
+  check_refill(reader, entry, *limit);
   out.limits.push_back(*limit);
   out.places.push_back(reader.place());
 }

@@ -84,7 +84,7 @@ void read_general(MapReader& reader, PolicyRow& out) {
 }
 
 struct Classic {
-  std::size_t scope = 0;
+  std::optional<std::size_t> scope{};  // none: not given, or unknown
   std::string ref{};
   std::size_t window = 0;
   std::optional<std::int64_t> max_requests{};
@@ -95,7 +95,8 @@ Classic read_classic(MapReader& reader) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   Classic classic;
-  reader.choice("scope", classic.scope, kScopes);
+  std::size_t scope = 0;
+  if (reader.choice("scope", scope, kScopes)) classic.scope = scope;
   reader.text("scope_ref", classic.ref);
   reader.choice("window", classic.window, kWindowNames);
   reader.integer("max_requests", classic.max_requests, kLeast, kMost);
@@ -111,11 +112,13 @@ void turn_general(MapReader& reader, const Classic& classic, PolicyRow& out) {
   if (reader.given("scope_ref") && classic.ref.empty()) {
     reader.fault("scope_ref", "must not be empty");
   }
-  const std::string_view scope = kScopes[classic.scope];
-  const bool members = scope == "team_member";
-  out.policy.conditions.push_back(
-      Condition::equal(members ? "team" : std::string(scope), classic.ref));
-  if (members) out.policy.group_by = {"member"};
+  if (classic.scope) {
+    const std::string_view scope = kScopes[*classic.scope];
+    const bool members = scope == "team_member";
+    out.policy.conditions.push_back(
+        Condition::equal(members ? "team" : std::string(scope), classic.ref));
+    if (members) out.policy.group_by = {"member"};
+  }
 
   const auto add = [&](const char* name, std::optional<std::int64_t> quota, Unit unit) {
     if (!quota) return;
@@ -175,6 +178,9 @@ PolicyDraft read_policy(MapReader reader) {
   const std::size_t faults = reader.context().faults.size();
   reader.text("name", row.policy.name, check_name);
   row.policy.id = read_id(reader, "rate_limit_policies", row.policy.name);
+  if (row.policy.id == "all") {
+    reader.fault("id", "is reserved: in metrics the policy 'all' is the sum of the others");
+  }
   const Classic classic = read_classic(reader);
   read_general(reader, row);
   reader.choice("mode", row.policy.mode, kModeNames);
@@ -199,7 +205,7 @@ PolicyDraft read_policy(MapReader reader) {
       report(reader, field.starts_with(kPrefix) ? field.substr(kPrefix.size()) : "",
              good.error().message, row.limit_places);
     }
-    for (const Error& error : shape_faults(row.policy)) {
+    for (const Error& error : shape_faults(row.policy, reader.context().ipv6_prefix)) {
       report(reader, error.field, error.message, row.limit_places);
     }
   }

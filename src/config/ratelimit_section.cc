@@ -134,7 +134,7 @@ void check_mode(MapReader& reader, Redis& redis) {
   };
   switch (redis.mode) {
     case RedisMode::single:
-      needs(!redis.url.empty(), "url");
+      needs(reader.given("url"), "url");  // one that is no good was told
       break;
     case RedisMode::sentinel:
       needs(!redis.sentinels.empty(), "sentinels");

@@ -1,6 +1,7 @@
 #include "config/read_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,12 +10,13 @@
 
 namespace stint::config {
 
-std::expected<std::string, std::string> read_file(const std::string& path) {
-  const auto failed = [] {
-    return std::unexpected("cannot be read: " + std::generic_category().message(errno));
-  };
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return failed();
+namespace {
+
+std::unexpected<std::string> failed() {
+  return std::unexpected("cannot be read: " + std::generic_category().message(errno));
+}
+
+std::expected<std::string, std::string> read_and_close(int file) {
   std::string text;
   std::array<char, 16'384> buffer;
   while (true) {
@@ -30,6 +32,25 @@ std::expected<std::string, std::string> read_file(const std::string& path) {
   }
   close(file);
   return text;
+}
+
+}  // namespace
+
+std::expected<std::string, std::string> read_file(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return failed();
+  return read_and_close(file);
+}
+
+std::expected<std::string, std::string> read_regular_file(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return failed();
+  struct stat info{};
+  if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(file);
+    return std::unexpected("is no regular file");
+  }
+  return read_and_close(file);
 }
 
 }  // namespace stint::config

@@ -131,7 +131,14 @@ void MapReader::note(std::string_view name, std::string value, bool secret) {
   // A URL with a user may hold a password.
   const bool url_with_user =
       value.find("://") != std::string::npos && value.find('@') != std::string::npos;
-  context_->settings->push_back({path(name), std::move(value), secret || url_with_user});
+  Setting setting{.key = path(name), .value = std::move(value), .secret = secret || url_with_user};
+  if (const Node* given = peek(name)) {
+    Fault place = context_->fault_at(*given, "", "");
+    setting.file = std::move(place.file);
+    setting.line = place.line;
+    setting.column = place.column;
+  }
+  context_->settings->push_back(std::move(setting));
 }
 
 bool MapReader::text(std::string_view name, std::string& out, Check check) {

@@ -37,6 +37,7 @@ struct Context {
   std::vector<Setting>* settings = nullptr;
   // Set: there is no document, and every key that is asked for is noted here.
   std::vector<KnownKey>* known = nullptr;
+  int ipv6_prefix = kIpv6Prefix;  // see parse_resources
 
   // Faults at a node; of one that was put in from the environment, at its variable.
   [[nodiscard]] Fault fault_at(const Node& node, std::string key, std::string message) const;

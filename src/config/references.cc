@@ -86,11 +86,18 @@ class Resolver {
   void check_allowed_models() {
     const Values& models = values_["model"];
     for (auto& draft : drafts_.api_keys) {
+      if (!drafts_.models.empty() && !draft.reader.given("allowed_models")) {
+        draft.reader.warn("",
+                          "has no allowed_models, and may use no model; [] says that it is meant");
+      }
       for (std::size_t i = 0; i < draft.row.allowed_models.size(); ++i) {
         const std::string& glob = draft.row.allowed_models[i];
-        if (glob.find('*') != std::string::npos || models.has(glob) || covered(glob)) continue;
+        if (models.has(glob) || glob == "*") continue;
+        const bool stars = glob.find('*') != std::string::npos;
+        if (stars ? names_something(glob) : covered(glob)) continue;
         warn(draft.reader, "allowed_models[" + std::to_string(i) + "]",
-             "there is no model " + quoted(glob) + models.hint(glob));
+             stars ? "there is no model that " + quoted(glob) + " stands for"
+                   : "there is no model " + quoted(glob) + models.hint(glob));
       }
     }
   }
@@ -115,6 +122,25 @@ class Resolver {
       prefix.remove_suffix(1);  // the star
       return name.size() > prefix.size() && name.starts_with(prefix);
     });
+  }
+
+  // Whether a text that the glob stands for is the name of a model. Each glob is tried once.
+  [[nodiscard]] bool names_something(const std::string& glob) {
+    const auto [found, fresh] = globs_.emplace(glob, false);
+    if (!fresh) return found->second;
+    const ApiKey key{.allowed_models = {glob}};
+    found->second = std::ranges::any_of(drafts_.models, [&](const auto& draft) {
+      return draft.row.wildcard() ? meets(glob, draft.row.display_name)
+                                  : key.allows(draft.row.display_name);
+    });
+    return found->second;
+  }
+
+  // Whether the glob stands for a name that a wildcard row takes: its prefix, and more.
+  [[nodiscard]] static bool meets(std::string_view glob, std::string_view row) noexcept {
+    row.remove_suffix(1);  // the star
+    const std::string_view literal = glob.substr(0, glob.find('*'));
+    return literal.size() > row.size() ? literal.starts_with(row) : row.starts_with(literal);
   }
 
   void resolve(PolicyDraft& draft, Condition& condition, const std::string& path) {
@@ -147,6 +173,7 @@ class Resolver {
                                                      {"provider", {}}, {"route", {}}};
   // Other ways to name the same: the names of keys, the ids of models.
   std::map<std::string, Values, std::less<>> ids_;
+  std::map<std::string_view, bool> globs_;  // of allowed_models: whether there is such a model
   std::vector<std::string_view> prefixes_;  // of wildcard rows, with their star
 };
 
@@ -167,10 +194,9 @@ void resolve_provider_keys(Drafts& drafts) {
     const Values& known = by_id ? ids : names;
     auto id = known.meaning(model.provider_key_id);
     if (!id) {
-      draft.reader.warn(by_id ? "provider_key_id" : "provider_key",
-                        "there is no provider key " + quoted(model.provider_key_id) +
-                            known.hint(model.provider_key_id) +
-                            "; requests for this model will fail");
+      draft.reader.fault(by_id ? "provider_key_id" : "provider_key",
+                         "there is no provider key " + quoted(model.provider_key_id) +
+                             known.hint(model.provider_key_id));
       continue;
     }
     model.provider_key_id = std::move(*id);

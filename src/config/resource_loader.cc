@@ -5,10 +5,11 @@
 namespace stint::config {
 
 ResourceLoader::ResourceLoader(std::string path, Environment environment,
-                               OnStoreError on_store_error)
+                               OnStoreError on_store_error, int ipv6_prefix)
     : source_(std::move(path)),
       environment_(std::move(environment)),
-      on_store_error_(on_store_error) {}
+      on_store_error_(on_store_error),
+      ipv6_prefix_(ipv6_prefix) {}
 
 std::optional<ResourceLoader::Change> ResourceLoader::poll() {
   FileSource::Poll poll = source_.poll();
@@ -26,8 +27,8 @@ std::optional<ResourceLoader::Change> ResourceLoader::poll() {
     return std::nullopt;
   }
   missing_ = false;
-  auto loaded =
-      load_snapshot(source_.path(), poll.text, environment_, generation_ + 1, on_store_error_);
+  auto loaded = load_snapshot(source_.path(), poll.text, environment_, generation_ + 1,
+                              on_store_error_, ipv6_prefix_);
   warnings_ = std::move(loaded.warnings);
   faults_ = std::move(loaded.faults);
   if (!loaded.value) return faults_;

@@ -9,6 +9,7 @@
 #include "config/limits_reader.h"
 #include "config/names.h"
 #include "config/rows.h"
+#include "config/text_check.h"
 
 namespace stint::config {
 namespace {
@@ -93,6 +94,10 @@ void read_key(MapReader& reader, const Environment& environment, ApiKey& out) {
     const auto found = environment.find(variable);
     if (found == environment.end()) {
       reader.fault("key_env", "the variable " + quoted(variable) + " is not set");
+      return;
+    }
+    if (find_non_text(found->second)) {
+      reader.fault("key_env", "the variable " + quoted(variable) + " " + std::string(kNoText));
       return;
     }
     key = found->second;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "config/identity.h"
+#include "config/reach.h"
 #include "config/reader.h"
 #include "config/references.h"
 #include "config/rows.h"
@@ -47,6 +48,7 @@ Resources read_all(Context& context, const Node& root, const Environment& enviro
   if (context.known != nullptr) return {};
 
   check_distinct(drafts);
+  check_reach(drafts.routes);
   resolve(drafts);
   return {.provider_keys = rows_of(drafts.provider_keys),
           .models = rows_of(drafts.models),
@@ -106,7 +108,7 @@ bool ApiKey::allows(std::string_view model) const noexcept {
 }
 
 Loaded<Resources> parse_resources(const std::string& file, std::string_view text,
-                                  const Environment& environment) {
+                                  const Environment& environment, int ipv6_prefix) {
   auto tree = parse_yaml(file, text);
   if (!tree.value) return {.value = {}, .faults = std::move(tree.faults), .warnings = {}};
   if (tree.value->kind != Node::Kind::map) {
@@ -114,7 +116,7 @@ Loaded<Resources> parse_resources(const std::string& file, std::string_view text
     tree.faults.push_back({file, root.line, root.column, "", "must be a map of keys"});
     return {.value = {}, .faults = std::move(tree.faults), .warnings = {}};
   }
-  Context context{.file = file, .faults = std::move(tree.faults)};
+  Context context{.file = file, .faults = std::move(tree.faults), .ipv6_prefix = ipv6_prefix};
   substitute(*tree.value, file, environment, context.faults);
   Resources resources = read_all(context, *tree.value, environment);
   context.sort();

@@ -62,7 +62,7 @@ struct Model {
   std::string provider{};  // default: that of the provider key
   // What the upstream is asked for; see upstream_model.
   std::string model_name{};
-  // Empty or unknown to the snapshot: the row cannot be called (there was a warning).
+  // Of a row of provider_keys.
   std::string provider_key_id{};
   // The most tokens an answer has if the request does not say. Absent: unknown.
   std::optional<std::int64_t> max_output_tokens{};
@@ -133,10 +133,13 @@ struct Resources {
   std::vector<PolicyRow> rate_limit_policies{};
 };
 
+inline constexpr int kIpv6Prefix = 64;  // the default of proxy.real_ip.ipv6_prefix
+
 // Reads the text of a resources file; `file` names it in faults. `environment` is what ${VAR} and
-// key_env mean.
+// key_env mean. `ipv6_prefix`: proxy.real_ip.ipv6_prefix, for conditions on client_ip; 0: unknown.
 [[nodiscard]] Loaded<Resources> parse_resources(const std::string& file, std::string_view text,
-                                                const Environment& environment);
+                                                const Environment& environment,
+                                                int ipv6_prefix = kIpv6Prefix);
 
 // Every key that is known, in the order of the documentation; "[]" stands for list elements.
 [[nodiscard]] std::vector<std::string> known_resource_keys();

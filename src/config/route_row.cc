@@ -7,44 +7,18 @@
 #include "config/address.h"
 #include "config/limits_reader.h"
 #include "config/names.h"
+#include "config/request_forms.h"
 #include "config/rows.h"
 #include "config/shape.h"
 
 namespace stint::config {
 namespace {
 
-// Requests are matched by the normal form of their path; nothing else would ever match.
 std::optional<std::string> check_route_path(std::string_view path) {
-  if (!path.starts_with('/')) return "must begin with '/'";
-  const auto plain = [](char c) { return c > ' ' && c != '\x7F'; };
-  if (path.find_first_of("?#*") != std::string_view::npos || !std::ranges::all_of(path, plain)) {
+  if (path.find_first_of("?#* ") != std::string_view::npos) {
     return "must not have a query, '*' or spaces";
   }
-  const std::string closed = std::string(path) + "/";
-  if (path.find("//") != std::string_view::npos || closed.find("/./") != std::string::npos ||
-      closed.find("/../") != std::string::npos) {
-    return "must be in normal form, without empty, '.' and '..' segments";
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> check_method(std::string_view method) {
-  const auto capital = [](char c) { return (c >= 'A' && c <= 'Z') || c == '-'; };
-  if (!method.empty() && std::ranges::all_of(method, capital)) return std::nullopt;
-  return quoted(method) + " is no method such as GET; methods are written in capitals";
-}
-
-std::optional<std::string> check_match_host(std::string_view host) {
-  std::string_view name = host;
-  if (name.starts_with("*.")) name.remove_prefix(2);
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-           c == ':' || c == '[' || c == ']';
-  };
-  const bool v6 = name.starts_with('[') && name.ends_with(']');
-  const bool port = !v6 && name.find(':') != std::string_view::npos;
-  if (!name.empty() && !port && std::ranges::all_of(name, allowed)) return std::nullopt;
-  return "must be a host in lower case without port, such as api.example.com or *.example.com";
+  return check_request_path(path);
 }
 
 // "/a" stands before "/a" and "/a/b", not before "/ab".
@@ -137,7 +111,7 @@ Draft<Route> read_route(MapReader reader) {
   }
   Policy policy{.id = row.id, .limits = row.rate_limit.limits};
   policy.conditions.push_back(Condition::equal("route", row.name));
-  for (const Error& error : shape_faults(policy)) {
+  for (const Error& error : shape_faults(policy, reader.context().ipv6_prefix)) {
     report(reader, error.field, error.message, row.rate_limit.places);
   }
   if (row.group_by && !row.rate_limit.empty()) {

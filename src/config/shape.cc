@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "config/request_forms.h"
 #include "config/scalar.h"
 #include "config/suggest.h"
+#include "http/syntax.h"
 
 namespace stint::config {
 namespace {
@@ -59,15 +61,26 @@ Set required_by(const Policy& policy) noexcept {
   return required;
 }
 
-void check_names(const Condition& condition, const std::string& path, std::vector<Error>& faults) {
+// That requests can have the attributes, and these values of them.
+void check_leaves(const Condition& condition, const std::string& path, int ipv6_prefix,
+                  std::vector<Error>& faults) {
   if (condition.children.empty()) {
     if (auto wrong = check_attribute(condition.dimension)) {
       faults.push_back({ErrorCode::invalid_argument, path + ".dimension", std::move(*wrong)});
+      return;
+    }
+    const bool list = condition.op == Operator::in;
+    for (std::size_t i = 0; i < condition.values.size(); ++i) {
+      auto wrong = check_attribute_value(condition.dimension, condition.values[i], ipv6_prefix);
+      if (!wrong) continue;
+      const std::string field = path + ".value" + (list ? "[" + std::to_string(i) + "]" : "");
+      faults.push_back({ErrorCode::invalid_argument, field, std::move(*wrong)});
     }
     return;
   }
   for (std::size_t i = 0; i < condition.children.size(); ++i) {
-    check_names(condition.children[i], path + ".children[" + std::to_string(i) + "]", faults);
+    check_leaves(condition.children[i], path + ".children[" + std::to_string(i) + "]", ipv6_prefix,
+                 faults);
   }
 }
 
@@ -87,8 +100,13 @@ bool counts_tokens(const Limit& limit) noexcept {
 }  // namespace
 
 std::optional<std::string> check_attribute(std::string_view name) {
-  if (parse_dimension(name) || (name.starts_with("header:") && name.size() > 7))
-    return std::nullopt;
+  constexpr std::string_view kHeader = "header:";
+  if (parse_dimension(name)) return std::nullopt;
+  if (name.starts_with(kHeader)) {
+    const std::string_view header = name.substr(kHeader.size());
+    if (http::is_token(header)) return std::nullopt;
+    return quoted(header) + " is no name of a header";
+  }
   auto names = dimension_names();
   const std::string_view near = nearest(name, names);
   if (!near.empty()) {
@@ -98,13 +116,14 @@ std::optional<std::string> check_attribute(std::string_view name) {
   return quoted(name) + " is no attribute" + suggestion(name, names);
 }
 
-std::vector<Error> shape_faults(const Policy& policy) {
+std::vector<Error> shape_faults(const Policy& policy, int ipv6_prefix) {
   std::vector<Error> faults;
   const auto add = [&](std::string field, std::string message) {
     faults.push_back({ErrorCode::invalid_argument, std::move(field), std::move(message)});
   };
   for (std::size_t i = 0; i < policy.conditions.size(); ++i) {
-    check_names(policy.conditions[i], "conditions[" + std::to_string(i) + "]", faults);
+    check_leaves(policy.conditions[i], "conditions[" + std::to_string(i) + "]", ipv6_prefix,
+                 faults);
   }
   for (std::size_t i = 0; i < policy.group_by.size(); ++i) {
     if (auto wrong = check_attribute(policy.group_by[i])) {

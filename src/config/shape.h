@@ -16,8 +16,8 @@ namespace stint::config {
 [[nodiscard]] std::optional<std::string> check_attribute(std::string_view name);
 
 // Everything that keeps the policy, or one of its limits, from ever applying. Fields are paths in
-// the policy ("conditions[0].dimension", "limits[1]").
-[[nodiscard]] std::vector<Error> shape_faults(const Policy& policy);
+// the policy ("conditions[0].dimension", "limits[1]"). `ipv6_prefix`: see check_client_ip.
+[[nodiscard]] std::vector<Error> shape_faults(const Policy& policy, int ipv6_prefix);
 
 // Whether the policy is to be admitted before authentication: it needs nothing but client_ip,
 // host, method, path, headers and route, and counts no tokens, whose number only the parsed

@@ -144,12 +144,10 @@ RouteMatch Snapshot::find_route(std::string_view host, std::string_view path,
   return result;
 }
 
-Loaded<std::shared_ptr<const Snapshot>> load_snapshot(const std::string& file,
-                                                      std::string_view text,
-                                                      const Environment& environment,
-                                                      std::uint64_t generation,
-                                                      OnStoreError on_store_error) {
-  auto resources = parse_resources(file, text, environment);
+Loaded<std::shared_ptr<const Snapshot>> load_snapshot(
+    const std::string& file, std::string_view text, const Environment& environment,
+    std::uint64_t generation, OnStoreError on_store_error, int ipv6_prefix) {
+  auto resources = parse_resources(file, text, environment, ipv6_prefix);
   if (!resources.value) {
     return {.value = {},
             .faults = std::move(resources.faults),

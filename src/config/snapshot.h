@@ -88,6 +88,7 @@ class Snapshot {
 // As parse_resources and Snapshot::create.
 [[nodiscard]] Loaded<std::shared_ptr<const Snapshot>> load_snapshot(
     const std::string& file, std::string_view text, const Environment& environment,
-    std::uint64_t generation, OnStoreError on_store_error = OnStoreError::local);
+    std::uint64_t generation, OnStoreError on_store_error = OnStoreError::local,
+    int ipv6_prefix = kIpv6Prefix);
 
 }  // namespace stint::config

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "config/text_check.h"
+
 namespace stint::config {
 namespace {
 
@@ -29,6 +31,9 @@ Scalar<std::string> value_of(std::string_view inside, const Environment& environ
   } else if (found == environment.end()) {
     return std::unexpected("the variable " + std::string(name) + " is not set; ${" +
                            std::string(name) + ":-x} would give it a default");
+  }
+  if (find_non_text(found->second)) {
+    return std::unexpected("the variable " + std::string(name) + " " + std::string(kNoText));
   }
   return found->second;
 }

@@ -13,6 +13,8 @@ namespace stint::config {
 // a line end (LF or CRLF).
 [[nodiscard]] std::optional<std::size_t> find_non_text(std::string_view text) noexcept;
 
+inline constexpr std::string_view kNoText = "is no text in UTF-8, or has a control character";
+
 // Finds lines and columns. The text must outlive it.
 class Lines {
  public:

@@ -72,7 +72,12 @@ class Builder : public YAML::EventHandler {
   void syntax_fault(const YAML::ParserException& error) {
     const std::string& message = error.msg;
     if (message.starts_with("the referenced anchor")) {
-      fault(error.mark, path(), "an alias is not allowed: write the value out");
+      fault(error.mark, path(),
+            "an alias is not allowed: write the value out; a text that begins with * needs quotes");
+      return;
+    }
+    if (message.starts_with("alias not found")) {
+      fault(error.mark, path(), "a text that begins with * needs quotes: \"*\"");
       return;
     }
     fault(error.mark, path(), "is no YAML: " + message + hint(message, offset(error.mark)));
@@ -260,7 +265,7 @@ Loaded<Node> parse_yaml(const std::string& file, std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   Builder builder(file, text);
   if (const auto bad = find_non_text(text)) {
-    builder.fault_at(*bad, "", "is no text in UTF-8, or has a control character");
+    builder.fault_at(*bad, "", std::string(kNoText));
     return {.value = std::nullopt, .faults = std::move(builder.faults()), .warnings = {}};
   }
 

@@ -28,6 +28,26 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
+// The system writes the zone of a link-local peer: "fe80::1%eth0".
+std::optional<IpAddress> peer_address(std::string_view peer) noexcept {
+  return IpAddress::parse(peer.substr(0, peer.find('%')));
+}
+
+// As a server of the CGI kind compares names: it knows no difference between `-` and `_`.
+bool same_name(std::string_view a, std::string_view b) noexcept {
+  const auto folded = [](char c) {
+    if (c == '_') return '-';
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  };
+  return std::ranges::equal(a, b, {}, folded, folded);
+}
+
+bool claims_client(std::string_view name) noexcept {
+  constexpr std::string_view kForwarded = "x-forwarded-";
+  return same_name(name, "forwarded") || same_name(name, "x-real-ip") ||
+         same_name(name.substr(0, kForwarded.size()), kForwarded);
+}
+
 bool is_port(std::string_view text) noexcept {
   return !text.empty() && text.size() <= 5 &&
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
@@ -138,16 +158,28 @@ ClientAddress ClientAddresses::client(const IpAddress& address) const {
   return {std::move(text), std::move(key)};
 }
 
+bool ClientAddresses::trusts(std::string_view peer) const noexcept {
+  if (options_.trusted_proxies.empty()) return false;
+  const auto address = peer_address(peer);
+  return address && trusted(*address);
+}
+
+void ClientAddresses::remove_claims(http::Fields& fields, bool trusted) const {
+  std::erase_if(fields.all(), [&](const http::Field& field) {
+    if (trusted && !field.name.contains('_')) return false;
+    return claims_client(field.name) || same_name(field.name, options_.header);
+  });
+}
+
 ClientAddress ClientAddresses::direct(std::string_view peer) const {
-  // The system writes the zone of a link-local peer: "fe80::1%eth0".
-  const auto address = IpAddress::parse(peer.substr(0, peer.find('%')));
+  const auto address = peer_address(peer);
   if (!address) return {std::string(peer), std::string(peer)};
   return client(*address);
 }
 
 ClientAddress ClientAddresses::of(std::string_view peer, const http::Fields& fields) const {
   if (options_.trusted_proxies.empty()) return direct(peer);
-  auto current = IpAddress::parse(peer.substr(0, peer.find('%')));
+  auto current = peer_address(peer);
   if (!current || !trusted(*current)) return direct(peer);
 
   const std::string list = fields.joined(options_.header).value_or("");

@@ -70,6 +70,14 @@ class ClientAddresses {
   // ("203.0.113.7:80", "[2001:db8::1]:80"), as some proxies write.
   [[nodiscard]] ClientAddress of(std::string_view peer, const http::Fields& fields) const;
 
+  // Whether what this peer says of its client is believed.
+  [[nodiscard]] bool trusts(std::string_view peer) const noexcept;
+  // Removes the fields that say who a client is and what it asked for (Forwarded, X-Forwarded-*,
+  // X-Real-IP and the configured one), so that no upstream believes them: all of them unless the
+  // peer is `trusted`, and from everybody those with an underscore, which some servers read as
+  // the same name.
+  void remove_claims(http::Fields& fields, bool trusted) const;
+
   // The same address as a client of its own.
   [[nodiscard]] ClientAddress direct(std::string_view peer) const;
 

@@ -177,5 +177,35 @@ TEST_F(ClientAddressTest, UnusualPeers) {
   EXPECT_EQ(addresses.of("unix:", forwarded({"203.0.113.7"})).key, "unix:");
 }
 
+TEST_F(ClientAddressTest, WhoIsTrusted) {
+  const ClientAddresses addresses(options);
+  EXPECT_TRUE(addresses.trusts("10.1.2.3"));
+  EXPECT_TRUE(addresses.trusts("2001:db8:ffff::1"));
+  EXPECT_FALSE(addresses.trusts("203.0.113.7"));
+  EXPECT_FALSE(addresses.trusts("not an address"));
+  EXPECT_FALSE(ClientAddresses().trusts("10.1.2.3"));
+}
+
+TEST_F(ClientAddressTest, WhatAnUntrustedPeerClaimsGoesNoFurther) {
+  options.header = "CF-Connecting-IP";
+  const ClientAddresses addresses(options);
+  const auto left = [&](bool trusted) {
+    http::Fields fields;
+    for (const char* name : {"Forwarded", "X-Forwarded-For", "x-forwarded-proto",
+                             "X-Forwarded-Port", "X-Real-IP", "cf-connecting-ip", "X_Forwarded_For",
+                             "X_REAL-IP", "cf_connecting_ip", "X-Forward", "X_Custom"}) {
+      fields.add(name, "x");
+    }
+    addresses.remove_claims(fields, trusted);
+    std::string names;
+    for (const http::Field& field : fields.all()) names += field.name + " ";
+    return names;
+  };
+  EXPECT_EQ(left(false), "X-Forward X_Custom ");
+  EXPECT_EQ(left(true),
+            "Forwarded X-Forwarded-For x-forwarded-proto X-Forwarded-Port X-Real-IP "
+            "cf-connecting-ip X-Forward X_Custom ");
+}
+
 }  // namespace
 }  // namespace stint::gateway

@@ -16,18 +16,21 @@ bool usable_as_id(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
+constexpr std::string_view kBearer = "bearer ";
+
+// Credentials of another kind beside an x-api-key are not for this gateway.
 std::optional<std::string_view> presented_key(const http::Fields& fields) {
-  constexpr std::string_view kBearer = "bearer ";
-  if (const auto field = fields.get("authorization")) {
-    if (field->size() > kBearer.size() && http::iequal(field->substr(0, kBearer.size()), kBearer)) {
-      return field->substr(kBearer.size());
-    }
-    return std::nullopt;
-  }
+  const auto field = fields.get("authorization");
+  if (field && is_bearer(*field)) return field->substr(kBearer.size());
   return fields.get("x-api-key");
 }
 
 }  // namespace
+
+bool is_bearer(std::string_view authorization) noexcept {
+  return authorization.size() > kBearer.size() &&
+         http::iequal(authorization.substr(0, kBearer.size()), kBearer);
+}
 
 Dispatcher::Request::Request(http::Exchange& exchange_in, std::shared_ptr<const Serving> serving_in,
                              Gateway& gateway, net::EventLoop& loop)
@@ -35,6 +38,7 @@ Dispatcher::Request::Request(http::Exchange& exchange_in, std::shared_ptr<const 
       serving(std::move(serving_in)),
       started(gateway.clock().steady_now()),
       client(gateway.addresses().of(exchange.peer_address(), exchange.head().fields)),
+      trusted_peer(gateway.addresses().trusts(exchange.peer_address())),
       store(std::make_shared<StoreWait>(loop, gateway.store_calls())),
       permit(store) {
   for (const std::string& name : gateway.bootstrap().proxy.request_id_accept_headers) {
@@ -75,6 +79,7 @@ net::Task<void> Dispatcher::handle(http::Exchange& exchange) {
   }
   request.permit.release();
   // The server answers for us now.
+  if (failure && !exchange.started() && !exchange.client_gone()) request.status = 500;
   if (failure && request.unsettled()) co_await request.store->until_settled();
   gateway_.request_metrics().in_flight.add(-1);
   finish(request);
@@ -116,14 +121,17 @@ net::Task<void> Dispatcher::readyz(Request& request) {
   co_return co_await respond(request, std::move(head), std::move(body));
 }
 
-// Costs nothing and is not limited, but for what is limited before authentication elsewhere.
+// Costs nothing, but for whoever has no key: guessing keys is limited here as elsewhere.
 net::Task<void> Dispatcher::models(Request& request) {
   request.route = "models";
-  if (request.head().method != "GET" && request.head().method != "HEAD") {
-    co_return co_await wrong_method(request, "GET, HEAD");
-  }
+  const bool reads = request.head().method == "GET" || request.head().method == "HEAD";
   const auto failed = authenticate(request);
-  if (failed) co_return co_await fail(request, *failed);
+  if (failed || !reads) {
+    auto early = co_await admit_early(request);
+    if (!early) co_return co_await refuse(request);
+    if (!reads) co_return co_await wrong_method(request, "GET, HEAD");
+    co_return co_await fail(request, *failed);
+  }
   std::string body = model_list(request.serving->snapshot(), *request.key);
   http::ResponseHead head;
   head.fields.add("Content-Type", "application/json");
@@ -154,17 +162,33 @@ net::Task<bool> Dispatcher::admit_late(Request& request, Cost cost) {
   co_return co_await admitted(request);
 }
 
+net::Task<bool> Dispatcher::store_answered(Request& request) {
+  if (!request.store->asking()) co_return true;
+  request.exchange.watch_client([&request] { request.store->wake(); });
+  if (!request.exchange.client_gone()) co_await request.store->until_answered();
+  request.exchange.unwatch_client();
+  if (!request.exchange.client_gone()) co_return true;
+  request.left = true;
+  request.store->drop();
+  co_return false;
+}
+
+bool Dispatcher::worth_a_look(const Request& request) const {
+  return !request.left && request.permit.decision().outcome == Outcome::refused &&
+         !request.serving->snapshot().late().empty();
+}
+
+net::Task<void> Dispatcher::look_late(Request& request, Cost cost) {
+  request.store->look(gateway_.late(), request.attributes, cost);
+  auto answered = co_await store_answered(request);
+  if (!answered) co_return;
+  auto looked = request.store->take();
+  if (looked) request.permit.look(std::move(looked->decision));
+}
+
 net::Task<bool> Dispatcher::admitted(Request& request) {
-  if (request.store->asking()) {
-    request.exchange.watch_client([&request] { request.store->wake(); });
-    if (!request.exchange.client_gone()) co_await request.store->until_answered();
-    request.exchange.unwatch_client();
-    if (request.exchange.client_gone()) {
-      request.left = true;
-      request.store->drop();
-      co_return false;
-    }
-  }
+  auto answered = co_await store_answered(request);
+  if (!answered) co_return false;
   auto admission = request.store->take();
   if (!admission) {  // no cost of a request can be out of bounds: a bug, answered as one
     throw std::logic_error("admission failed: " + to_string(admission.error()));
@@ -174,6 +198,17 @@ net::Task<bool> Dispatcher::admitted(Request& request) {
 
 net::Task<void> Dispatcher::fail(Request& request, GatewayError error, std::string about) {
   co_return co_await give_up(request, error_answer(error, about, request.style));
+}
+
+net::Task<void> Dispatcher::fail_or_refuse(Request& request, OwnAnswer answer) {
+  if (request.permit.refused()) co_return co_await refuse(request);
+  co_return co_await give_up(request, std::move(answer));
+}
+
+net::Task<void> Dispatcher::refuse_body(Request& request) {
+  const http::Refusal* refusal = request.exchange.body_refusal();
+  if (refusal == nullptr) co_return;  // the client is gone
+  co_return co_await fail_or_refuse(request, error_answer(*refusal, request.style));
 }
 
 net::Task<void> Dispatcher::wrong_method(Request& request, std::string allowed) {
@@ -214,19 +249,21 @@ void Dispatcher::decided(Request& request) const {
   if (request.decision_counted || !request.serving || !request.permit.asked()) return;
   request.decision_counted = true;
   const Decision& decision = request.permit.decision();
-  request.serving->count(decision);
+  request.serving->count(decision, request.permit.given_back());
   if (!gateway_.on_decision) return;
   gateway_.on_decision(decision, request.head().method + " " + request.head().path);
 }
 
 void Dispatcher::finish(Request& request) const {
   const Duration took = gateway_.clock().steady_now() - request.started;
-  gateway_.request_metrics().count(request.status, took);
+  gateway_.request_metrics().count(request.status);
+  gateway_.request_metrics().latency.observe(took);
   decided(request);
   if (!gateway_.log().access_log()) return;
   gateway_.log().access(
       {.method = request.head().method,
        .route = request.route,
+       .path = request.head().path,
        .status = request.status,
        .duration = took,
        .bytes_in = request.bytes_in,

@@ -100,6 +100,7 @@ net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
     if (piece->empty()) break;
     received += piece->size();
     const std::string_view bytes = relay.take(*piece);
+    if (relay.behind()) co_await meter_all(relay);
     // Whoever reads the last byte and asks again is judged with this request.
     if (relay.ended() || (length && received >= *length)) relay.settle();
     if (bytes.empty()) continue;
@@ -132,6 +133,14 @@ net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
   if (!finished) request.status = 0;
 }
 
+net::Task<void> Dispatcher::meter_all(Relay& relay) {
+  constexpr Duration kOneTurn{0};
+  while (relay.behind()) {
+    co_await loop_.wait_for(kOneTurn);
+    relay.catch_up();
+  }
+}
+
 // Collects a short answer and sends it in one piece.
 net::Task<void> Dispatcher::relay_whole(Request& request, Relay& relay, http::ResponseHead head,
                                         http::UpstreamAnswer& answer) {
@@ -146,6 +155,7 @@ net::Task<void> Dispatcher::relay_whole(Request& request, Relay& relay, http::Re
     }
     if (piece->empty()) break;
     body += relay.take(*piece);
+    if (relay.behind()) co_await meter_all(relay);
   }
   body += relay.rest();
   relay.settle();

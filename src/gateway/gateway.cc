@@ -105,10 +105,16 @@ Gateway::RequestMetrics::RequestMetrics(observe::Metrics& metrics)
   }
 }
 
-void Gateway::RequestMetrics::count(int status, Duration took) const {
+void Gateway::RequestMetrics::count(int status) const {
   const auto first = static_cast<std::size_t>(status / 100);
   by_class[first < 6 ? first : 0].add();
-  latency.observe(took);
+}
+
+void Gateway::note_unread(int status, std::string_view peer) const {
+  request_metrics_->count(status);
+  if (!log_.access_log()) return;
+  const ClientAddress client = addresses_.direct(peer);
+  log_.access({.route = "none", .status = status, .client = client.address});
 }
 
 }  // namespace stint::gateway

@@ -50,6 +50,9 @@ class Gateway {
   void set_stopping() noexcept { stopping_ = true; }
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
 
+  // For a request that the server refused before a dispatcher saw it. Any thread.
+  void note_unread(int status, std::string_view peer) const;
+
   // For requests that were decided; also called by `stint demo` to show them.
   std::function<void(const Decision&, std::string_view request)> on_decision;
 
@@ -121,6 +124,10 @@ class Dispatcher {
   [[nodiscard]] net::Task<void> refuse(Request& request);
 
   [[nodiscard]] net::Task<void> fail(Request& request, GatewayError error, std::string about = {});
+  // The same; but of a request that a limit refused before, that is its answer.
+  [[nodiscard]] net::Task<void> fail_or_refuse(Request& request, OwnAnswer answer);
+  // The answer to a request whose body could not be read, if there is anybody to read it.
+  [[nodiscard]] net::Task<void> refuse_body(Request& request);
   // Answers with an error of ours, and how the limits stand.
   [[nodiscard]] net::Task<void> give_up(Request& request, OwnAnswer answer);
   [[nodiscard]] net::Task<void> wrong_method(Request& request, std::string allowed);
@@ -132,6 +139,12 @@ class Dispatcher {
   [[nodiscard]] net::Task<bool> admit_early(Request& request);
   [[nodiscard]] net::Task<bool> admit_late(Request& request, Cost cost);
   [[nodiscard]] net::Task<bool> admitted(Request& request);
+  // Of a request that the early policies refused: whether the late ones may have more to say.
+  [[nodiscard]] bool worth_a_look(const Request& request) const;
+  // What they would say, which charges nothing, becomes a part of the refusal.
+  [[nodiscard]] net::Task<void> look_late(Request& request, Cost cost);
+  // False if the client left before the store answered.
+  [[nodiscard]] net::Task<bool> store_answered(Request& request);
 
   struct Forwarding;
   [[nodiscard]] net::Task<void> forward(Request& request, Forwarding forwarding);
@@ -139,6 +152,8 @@ class Dispatcher {
                                                const http::ResponseHead& received);
   [[nodiscard]] net::Task<void> relay(Request& request, Forwarding forwarding,
                                       std::unique_ptr<http::UpstreamAnswer> answer);
+  // Until all that was taken is metered; others have their turn meanwhile.
+  [[nodiscard]] net::Task<void> meter_all(Relay& relay);
   [[nodiscard]] net::Task<void> relay_whole(Request& request, Relay& relay, http::ResponseHead head,
                                             http::UpstreamAnswer& answer);
   [[nodiscard]] net::Task<void> break_off(Request& request, Relay& relay, GatewayError error);

@@ -61,6 +61,8 @@ class LateStore final : public store::RateStore {
     changed_.notify_all();
     if (call.settled) {
       call.settled(settle(*call.record, how));
+    } else if (call.looks) {
+      store_.peek(*call.record, std::move(call.done));
     } else {
       decide(*call.record, how);
       call.done();
@@ -85,13 +87,13 @@ class LateStore final : public store::RateStore {
   }
 
   void acquire(store::AdmissionRecord& record, store::Done done) override {
-    add({&record, std::move(done), nullptr});
+    add({&record, std::move(done), nullptr, false});
   }
   void settle(store::AdmissionRecord& record, store::Settled done) override {
-    add({&record, nullptr, std::move(done)});
+    add({&record, nullptr, std::move(done), false});
   }
   void peek(store::AdmissionRecord& record, store::Done done) override {
-    store_.peek(record, std::move(done));
+    add({&record, std::move(done), nullptr, true});
   }
   void renew(std::span<store::AdmissionRecord* const> records, store::Done done) override {
     store_.renew(records, std::move(done));
@@ -109,8 +111,9 @@ class LateStore final : public store::RateStore {
  private:
   struct Call {
     store::AdmissionRecord* record = nullptr;
-    store::Done done;        // of an admission
+    store::Done done;        // of an admission, or of a look at one
     store::Settled settled;  // of a settlement
+    bool looks = false;
   };
 
   void add(Call call) {

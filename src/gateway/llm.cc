@@ -37,9 +37,8 @@ Cost cost_of(const OpenAiRequest& asked, const config::Model& model) {
 
 // What the client sent, without what is about its connection, its key, or the coding of the body:
 // the answer is to come as it is, so that it can be metered.
-http::Fields fields_for(const http::Fields& received, const config::ProviderKey& provider,
+http::Fields fields_for(http::Fields fields, const config::ProviderKey& provider,
                         const std::string& request_id) {
-  http::Fields fields = received;
   http::remove_hop_by_hop(fields);
   for (const char* name : {"Host", "Content-Length", "Expect", "Authorization", "x-api-key",
                            "Accept-Encoding", "Cookie"}) {
@@ -56,35 +55,39 @@ http::Fields fields_for(const http::Fields& received, const config::ProviderKey&
 net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
   const Endpoint& endpoint = *endpoint_of(request.head().path);
   request.route = endpoint.route;
-  if (request.head().method != "POST") co_return co_await wrong_method(request, "POST");
   auto early = co_await admit_early(request);
-  if (!early) co_return co_await refuse(request);
+  const bool post = request.head().method == "POST";
+  if (early && !post) co_return co_await wrong_method(request, "POST");
+  // Refused, and what it asks for is read all the same: how long to wait is for all limits to say.
+  if (!early && !(post && worth_a_look(request))) co_return co_await refuse(request);
   const auto failed = authenticate(request);
-  if (failed) co_return co_await fail(request, *failed);
+  if (failed) co_return co_await fail_or_refuse(request, error_answer(*failed));
 
   auto body = co_await request.exchange.read_body();
-  if (!body) co_return;  // answered, or gone
+  if (!body) co_return co_await refuse_body(request);
   request.bytes_in = body->size();
   const TokenEstimateOptions options{gateway_.bootstrap().ratelimit.media_part_tokens};
   auto asked = parse_openai_request(endpoint.kind, *body, options);
-  if (!asked) {
-    co_return co_await give_up(request, error_answer(asked.error()));
-  }
+  if (!asked) co_return co_await fail_or_refuse(request, error_answer(asked.error()));
 
   const config::Snapshot& snapshot = request.serving->snapshot();
   const config::Model* model = snapshot.find_model(asked->model);
   const config::ProviderKey* provider =
       model == nullptr ? nullptr : snapshot.find_provider_key(model->provider_key_id);
-  if (provider == nullptr)
-    co_return co_await fail(request, GatewayError::unknown_model, asked->model);
+  if (provider == nullptr) {
+    OwnAnswer answer = error_answer(GatewayError::unknown_model, asked->model);
+    co_return co_await fail_or_refuse(request, std::move(answer));
+  }
   request.model = model;
   if (!request.key->allows(asked->model)) {
-    co_return co_await fail(request, GatewayError::forbidden_model, asked->model);
+    OwnAnswer answer = error_answer(GatewayError::forbidden_model, asked->model);
+    co_return co_await fail_or_refuse(request, std::move(answer));
   }
   if (provider->adapter != config::Adapter::openai) {
-    co_return co_await fail(request, GatewayError::bad_request,
-                            "this model speaks another format than this endpoint, and no "
-                            "translation is available yet");
+    OwnAnswer answer = error_answer(GatewayError::bad_request,
+                                    "this model speaks another format than this endpoint, and no "
+                                    "translation is available yet");
+    co_return co_await fail_or_refuse(request, std::move(answer));
   }
 
   const std::string upstream_name = config::upstream_model(*model, asked->model);
@@ -92,6 +95,10 @@ net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
       .set(Dimension::model_name, upstream_name)
       .set(Dimension::provider, model->provider);
   const Cost cost = cost_of(*asked, *model);
+  if (!early) {
+    co_await look_late(request, cost);
+    co_return co_await refuse(request);
+  }
   auto late = co_await admit_late(request, cost);
   if (!late) co_return co_await refuse(request);
 
@@ -99,7 +106,9 @@ net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
   forwarding.origin = request.serving->origin_of(*provider);
   forwarding.request.method = "POST";
   forwarding.request.target = std::string(endpoint.target) + request.head().query;
-  forwarding.request.fields = fields_for(request.head().fields, *provider, request.id);
+  http::Fields fields = request.head().fields;
+  gateway_.addresses().remove_claims(fields, request.trusted_peer);
+  forwarding.request.fields = fields_for(std::move(fields), *provider, request.id);
   forwarding.request.body = rewrite_for_upstream(*body, *asked, upstream_name);
   const config::Upstream& upstream = gateway_.bootstrap().upstream;
   forwarding.limits.head_timeout = model->timeout.value_or(upstream.timeout);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "gateway/store_wait.h"
 #include "stint/limiter.h"
@@ -22,8 +23,15 @@ class Permit {
   // any more (what was is being given back), and `decision` is what to refuse with.
   bool add(Admission&& admission);
 
-  // Of all steps so far, the limits of the first one first.
+  // Of a request that the first step refused: what the second would say to it now, so that the
+  // refusal tells how both stand. Nothing is charged.
+  void look(Decision&& second);
+
+  // Of all steps so far, the limits of the first one first. If the second refused, of that alone.
   [[nodiscard]] const Decision& decision() const noexcept { return decision_; }
+  // How the first step stood whose charges were given back because the second refused.
+  [[nodiscard]] const std::vector<LimitStatus>& given_back() const noexcept { return given_back_; }
+  [[nodiscard]] bool refused() const noexcept { return asked() && !decision_.admitted(); }
   [[nodiscard]] bool limited() const noexcept { return !decision_.limits.empty(); }
   [[nodiscard]] bool asked() const noexcept { return !first_; }
 
@@ -33,7 +41,11 @@ class Permit {
 
  private:
   std::shared_ptr<StoreWait> store_;
+  void append(Decision&& next);
+
   Decision decision_;
+  std::vector<LimitStatus> given_back_;  // its texts live as long as `early_texts_`
+  std::shared_ptr<const void> early_texts_;
   Reservation early_;
   Reservation late_;
   bool first_ = true;

@@ -7,26 +7,52 @@
 #include "gateway/gateway.h"
 #include "gateway/refusal.h"
 #include "gateway/request.h"
+#include "http/authority.h"
 
 namespace stint::gateway {
 namespace {
 
+// What the peer itself says: the last of a list, as whoever adds to one adds at its end.
+std::string last_element(const http::Fields& fields, std::string_view name) {
+  const std::string list = fields.joined(name).value_or("");
+  std::string_view last = list;
+  const std::size_t comma = last.rfind(',');
+  if (comma != std::string_view::npos) last.remove_prefix(comma + 1);
+  while (last.starts_with(' ') || last.starts_with('\t')) last.remove_prefix(1);
+  return std::string(last);
+}
+
+// By what scheme the client came, and for which host: as a trusted proxy says, else as we know.
+std::string forwarded_proto(const http::RequestHead& head, bool trusted) {
+  const std::string said = trusted ? last_element(head.fields, "X-Forwarded-Proto") : "";
+  return http::iequal(said, "https") ? "https" : "http";
+}
+
+std::string forwarded_host(const http::RequestHead& head, bool trusted) {
+  const std::string said = trusted ? last_element(head.fields, "X-Forwarded-Host") : "";
+  const auto authority = http::parse_authority(said, 0);
+  if (authority && !authority->host.empty()) return said;
+  return std::string(head.fields.get("host").value_or(""));
+}
+
 // What the client sent, without what is about its connection. The forwarding fields are replaced,
 // not extended: the address that was limited is the one that is passed on.
-http::Fields fields_for(const http::RequestHead& head, const std::string& client_address,
-                        const std::string& request_id, bool checks_key) {
+http::Fields fields_for(const Dispatcher::Request& request, const ClientAddresses& addresses,
+                        bool checks_key) {
+  const http::RequestHead& head = request.head();
   http::Fields fields = head.fields;
   http::remove_hop_by_hop(fields);
   for (const char* name : {"Content-Length", "Expect", "Host"}) fields.remove(name);
-  // A key that admits to this gateway is nobody else's business.
+  // A key that admits to this gateway is nobody else's business. Other credentials are not ours.
   if (checks_key) {
-    fields.remove("Authorization");
+    if (is_bearer(fields.get("Authorization").value_or(""))) fields.remove("Authorization");
     fields.remove("x-api-key");
   }
-  fields.set("X-Forwarded-For", client_address);
-  fields.set("X-Forwarded-Host", std::string(head.fields.get("host").value_or("")));
-  fields.set("X-Forwarded-Proto", "http");
-  fields.set("X-Request-Id", request_id);
+  addresses.remove_claims(fields, request.trusted_peer);
+  fields.set("X-Forwarded-For", request.client.address);
+  fields.set("X-Forwarded-Host", forwarded_host(head, request.trusted_peer));
+  fields.set("X-Forwarded-Proto", forwarded_proto(head, request.trusted_peer));
+  fields.set("X-Request-Id", request.id);
   return fields;
 }
 
@@ -51,14 +77,24 @@ std::string allowed_methods(const config::Snapshot& snapshot, const http::Reques
 net::Task<void> Dispatcher::plain_route(Request& request) {
   const http::RequestHead& head = request.head();
   request.style = HeaderStyle::plain;
-  const config::RouteMatch match =
-      request.serving->snapshot().find_route(head.host, head.path, head.method);
+  config::RouteMatch match;
+  if (head.path.starts_with('/')) {  // else `*`: of the server as a whole, and no route's
+    match = request.serving->snapshot().find_route(head.host, head.path, head.method);
+  }
   if (match.route != nullptr) {
     request.route = match.route->name;
     request.attributes.set(Dimension::route, match.route->name);
   }
   auto early = co_await admit_early(request);
-  if (!early) co_return co_await refuse(request);
+  if (!early) {
+    // How long to wait is for all limits to say.
+    const bool known =
+        match.route != nullptr && worth_a_look(request) &&
+        (match.route->auth == config::Auth::none || !authenticate(request).has_value());
+    const Cost one;
+    if (known) co_await look_late(request, one);
+    co_return co_await refuse(request);
+  }
   if (match.other_method) {
     std::string allowed = allowed_methods(request.serving->snapshot(), head);
     co_return co_await wrong_method(request, std::move(allowed));
@@ -76,7 +112,7 @@ net::Task<void> Dispatcher::plain_route(Request& request) {
   if (!late) co_return co_await refuse(request);
 
   auto body = co_await request.exchange.read_body();
-  if (!body) co_return;  // answered, or gone
+  if (!body) co_return co_await refuse_body(request);
   request.bytes_in = body->size();
 
   Forwarding forwarding;
@@ -89,7 +125,7 @@ net::Task<void> Dispatcher::plain_route(Request& request) {
   }
   forwarding.request.target = path + head.query;
   forwarding.request.fields =
-      fields_for(head, request.client.address, request.id, route.auth == config::Auth::api_key);
+      fields_for(request, gateway_.addresses(), route.auth == config::Auth::api_key);
   forwarding.request.body = std::move(*body);
   const config::Upstream& upstream = gateway_.bootstrap().upstream;
   forwarding.limits.head_timeout = upstream.timeout;

@@ -308,6 +308,14 @@ OwnAnswer error_answer(const RequestFault& fault, HeaderStyle style) {
   return answer(std::move(said), style);
 }
 
+OwnAnswer error_answer(const http::Refusal& refusal, HeaderStyle style) {
+  Said said = said_of(GatewayError::bad_request, refusal.message);
+  said.status = refusal.status;
+  said.code = refusal.code;
+  if (refusal.status == 413) said.anthropic_type = "request_too_large";
+  return answer(std::move(said), style);
+}
+
 std::string error_event(GatewayError error, bool between_events, HeaderStyle style) {
   std::string event = between_events ? "" : "\n\n";
   if (style == HeaderStyle::anthropic) event += "event: error\n";

@@ -7,6 +7,7 @@
 
 #include "gateway/token_estimate.h"
 #include "http/message.h"
+#include "http/request_parser.h"
 #include "stint/decision.h"
 #include "stint/headers.h"
 #include "stint/time.h"
@@ -60,6 +61,11 @@ enum class GatewayError : std::uint8_t {
                                      HeaderStyle style = HeaderStyle::openai);
 // A 400 for what is wrong with a body.
 [[nodiscard]] OwnAnswer error_answer(const RequestFault& fault,
+                                     HeaderStyle style = HeaderStyle::openai);
+
+// The server's own word on a request, for one that a handler has seen: its status, code and
+// message.
+[[nodiscard]] OwnAnswer error_answer(const http::Refusal& refusal,
                                      HeaderStyle style = HeaderStyle::openai);
 
 // The error as the last event of a stream that broke. `between_events`: whether what the client

@@ -9,6 +9,9 @@ namespace {
 // The most text that a compressed answer is followed for.
 constexpr std::uint64_t kMaxDecoded = 256 * 1024 * 1024;
 
+// How much of it is read before other requests of the loop have their turn: a few milliseconds.
+constexpr std::size_t kDecodedAtOnce = 256 * 1024;
+
 bool is_event_stream(const http::Fields& fields) {
   constexpr std::string_view kStream = "text/event-stream";
   const auto type = fields.get("content-type");
@@ -50,14 +53,19 @@ Relay::Relay(Dispatcher::Request& request, const std::optional<UsageMeterOptions
 std::string_view Relay::take(std::string_view bytes) {
   if (!meter_) return bytes;
   if (!decoder_) return meter_->feed(bytes);
-  meter_decoded(bytes);
+  undecoded_ = bytes;
+  behind_ = true;
+  catch_up();
   return bytes;
 }
 
-void Relay::meter_decoded(std::string_view bytes) {
-  for (;;) {
-    const auto text = decoder_->next(bytes);
-    if (!text || text->empty()) return;  // after an error: metered by what came before it
+void Relay::catch_up() {
+  std::size_t decoded = 0;
+  while (behind_ && decoded < kDecodedAtOnce) {
+    const auto text = decoder_->next(undecoded_);
+    behind_ = text && !text->empty();  // after an error: metered by what came before it
+    if (!behind_) return;
+    decoded += text->size();
     (void)meter_->feed(*text);
   }
 }

@@ -25,8 +25,13 @@ class Relay {
   Relay(Dispatcher::Request& request, const std::optional<UsageMeterOptions>& meter,
         const http::ResponseHead& head);
 
-  // The bytes to send on for these, metered. Valid until the next call and as long as `bytes`.
+  // The bytes to send on for these. Valid until the next call and as long as `bytes`. They are
+  // metered then, unless it is `behind`.
   [[nodiscard]] std::string_view take(std::string_view bytes);
+  // A little that is compressed may stand for a lot: the rest of it is to be metered by `catch_up`,
+  // a bounded part at a time, before anything else is done with this relay.
+  [[nodiscard]] bool behind() const noexcept { return behind_; }
+  void catch_up();
   // After the last: what was held back.
   [[nodiscard]] std::string_view rest();
 
@@ -47,12 +52,12 @@ class Relay {
   void settle();
 
  private:
-  void meter_decoded(std::string_view bytes);
-
   Dispatcher::Request& request_;
   bool stream_ = false;
   bool hides_ = false;
   bool settled_ = false;
+  bool behind_ = false;
+  std::string_view undecoded_{};  // of the bytes that were taken last
   std::optional<UsageMeter> meter_;
   std::unique_ptr<http::ContentDecoder> decoder_;  // the client gets the bytes as they are
 };

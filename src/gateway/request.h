@@ -21,10 +21,13 @@
 
 namespace stint::gateway {
 
+// Whether this is the value of an Authorization field that holds a key.
+[[nodiscard]] bool is_bearer(std::string_view authorization) noexcept;
+
 struct Gateway::RequestMetrics {
   explicit RequestMetrics(observe::Metrics& metrics);
 
-  void count(int status, Duration took) const;
+  void count(int status) const;
 
   observe::Gauge in_flight;
   observe::Histogram latency;
@@ -46,6 +49,7 @@ struct Dispatcher::Request {
   const Duration started;
   std::string id;
   ClientAddress client;
+  const bool trusted_peer;  // the connection is that of a proxy that is believed
   HeaderStyle style = HeaderStyle::openai;
   std::string_view route = "none";  // for logs
 

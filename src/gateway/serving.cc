@@ -1,6 +1,7 @@
 #include "gateway/serving.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -15,11 +16,8 @@ PolicyMetrics policy_metrics(observe::Metrics& metrics, std::string_view id,
     return metrics.counter("stint_decisions_total", "Admissions by policy and outcome.",
                            {{"policy", id}, {"outcome", outcome}});
   };
-  PolicyMetrics made{decisions("admitted"),
-                     decisions("refused"),
-                     decisions("undecided"),
-                     decisions("shadow_refused"),
-                     {}};
+  PolicyMetrics made{decisions("admitted"),       decisions("refused"),     decisions("undecided"),
+                     decisions("shadow_refused"), decisions("not_charged"), {}};
   for (const Limit& limit : limits) {
     made.rejections.emplace(
         limit.unit, metrics.counter("stint_rejections_total", "Refusals by policy and unit.",
@@ -64,7 +62,11 @@ Serving::Serving(std::shared_ptr<const config::Snapshot> snapshot, observe::Metr
 
 void Serving::add_policies(const std::vector<Policy>& policies, observe::Metrics& metrics) {
   for (const Policy& policy : policies) {
-    policies_.emplace(policy.id, policy_metrics(metrics, policy.id, policy.limits));
+    PolicyMetrics made = policy_metrics(metrics, policy.id, policy.limits);
+    made.info = metrics.gauge("stint_policy_info", "Always 1: the name of each policy's id.",
+                              {{"policy", policy.id}, {"name", policy.name}});
+    made.info.set(1);
+    policies_.emplace(policy.id, std::move(made));
     for (const Condition& condition : policy.conditions) note_headers(condition);
     for (const std::string& attribute : policy.group_by) note_header(attribute);
   }
@@ -96,34 +98,39 @@ const ModelMetrics& Serving::metrics_of(const config::Model& model) const {
   return models_.at(&model);
 }
 
-void Serving::count(const Decision& decision) const {
-  const auto add = [&](const PolicyMetrics& metrics, Outcome outcome) {
-    if (outcome == Outcome::admitted) metrics.admitted.add();
-    if (outcome == Outcome::refused) metrics.refused.add();
-    if (outcome == Outcome::undecided) metrics.undecided.add();
-  };
-  add(all_, decision.outcome);
-  // Of each policy: refused if one of its limits refused, whatever the admission came to.
-  for (std::size_t i = 0; i < decision.limits.size();) {
-    const std::string_view id = decision.limits[i].policy_id;
-    const auto metrics = policies_.find(id);
-    bool refused = false;
-    bool shadow = false;
-    for (; i < decision.limits.size() && decision.limits[i].policy_id == id; ++i) {
-      const LimitStatus& status = decision.limits[i];
-      shadow = status.shadow;
-      if (status.verdict != Verdict::refused && status.verdict != Verdict::never_fits) continue;
-      refused = true;
-      if (metrics == policies_.end()) continue;
-      const auto rejection = metrics->second.rejections.find(status.limit.unit);
-      if (!shadow && rejection != metrics->second.rejections.end()) rejection->second.add();
+void Serving::count(const Decision& decision, const std::vector<LimitStatus>& given_back) const {
+  if (decision.outcome == Outcome::admitted) all_.admitted.add();
+  if (decision.outcome == Outcome::refused) all_.refused.add();
+  if (decision.outcome == Outcome::undecided) all_.undecided.add();
+  count_policies(decision.outcome, decision.limits);
+  count_policies(Outcome::refused, given_back);
+}
+
+void Serving::count_policies(Outcome outcome, const std::vector<LimitStatus>& limits) const {
+  for (std::size_t i = 0; i < limits.size();) {
+    const std::string_view id = limits[i].policy_id;
+    const bool shadow = limits[i].shadow;
+    std::set<Unit> refused;
+    for (; i < limits.size() && limits[i].policy_id == id; ++i) {
+      const Verdict verdict = limits[i].verdict;
+      if (verdict == Verdict::refused || verdict == Verdict::never_fits) {
+        refused.insert(limits[i].limit.unit);
+      }
     }
     // A policy of the generation before or after this one has no metrics here.
-    if (metrics == policies_.end()) continue;
-    if (refused && shadow) {
-      metrics->second.shadow_refused.add();
+    const auto found = policies_.find(id);
+    if (found == policies_.end()) continue;
+    const PolicyMetrics& metrics = found->second;
+    if (!refused.empty()) {
+      (shadow ? metrics.shadow_refused : metrics.refused).add();
+    } else if (outcome == Outcome::admitted) {
+      metrics.admitted.add();
     } else {
-      add(metrics->second, refused ? Outcome::refused : Outcome::admitted);
+      (outcome == Outcome::refused ? metrics.not_charged : metrics.undecided).add();
+    }
+    for (const Unit unit : refused) {
+      const auto rejection = metrics.rejections.find(unit);
+      if (!shadow && rejection != metrics.rejections.end()) rejection->second.add();
     }
   }
 }

@@ -22,7 +22,9 @@ struct PolicyMetrics {
   observe::Counter refused;
   observe::Counter undecided;
   observe::Counter shadow_refused;
+  observe::Counter not_charged;
   std::map<Unit, observe::Counter> rejections;
+  observe::Gauge info{};  // always 1: which name belongs to the id
 };
 
 struct ModelMetrics {
@@ -47,10 +49,13 @@ class Serving {
   [[nodiscard]] const http::Origin& origin_of(const config::ProviderKey& key) const;
   [[nodiscard]] const ModelMetrics& metrics_of(const config::Model& model) const;
 
-  // Counts one decision: once for each policy that applied, and once for all.
-  void count(const Decision& decision) const;
+  // Counts one decision: once for each policy that applied, and once for all. `given_back`: how
+  // those stood that had admitted before, and whose charges were given back. What a policy is
+  // counted as is what it said; but `admitted` only if that was charged, else `not_charged`.
+  void count(const Decision& decision, const std::vector<LimitStatus>& given_back) const;
 
  private:
+  void count_policies(Outcome outcome, const std::vector<LimitStatus>& limits) const;
   void add_policies(const std::vector<Policy>& policies, observe::Metrics& metrics);
   void note_headers(const Condition& condition);
   void note_header(std::string_view attribute);

@@ -63,6 +63,21 @@ void StoreWait::ask(admission::LimiterCore& core, const Attributes& attributes, 
   core.admit(attributes, cost, std::move(done), &cancelled_);
 }
 
+void StoreWait::look(admission::LimiterCore& core, const Attributes& attributes, const Cost& cost) {
+  asking_ = true;
+  under_way_ = true;
+  admission::Peeked done = [self = shared_from_this()](Result<Decision> decision) {
+    Result<Admission> answer;
+    if (decision) {
+      answer->decision = std::move(*decision);
+    } else {
+      answer = std::unexpected(std::move(decision.error()));
+    }
+    self->answered(std::move(answer));
+  };
+  core.peek(attributes, cost, std::move(done));
+}
+
 net::Task<void> StoreWait::until_answered() {
   if (!asking_) co_return;
   const Duration due = loop_.now() + calls_->admit_timeout;

@@ -38,6 +38,9 @@ class StoreWait : public std::enable_shared_from_this<StoreWait> {
 
   // Asks for an admission. The attributes need to live until it returns. One at a time.
   void ask(admission::LimiterCore& core, const Attributes& attributes, const Cost& cost);
+  // Asks what an admission would say, and charges nothing; `take` gives that, with an empty
+  // reservation.
+  void look(admission::LimiterCore& core, const Attributes& attributes, const Cost& cost);
   [[nodiscard]] bool asking() const noexcept { return asking_; }
   // Completes with the answer, after `wake`, or after the time-out.
   [[nodiscard]] net::Task<void> until_answered();

@@ -143,6 +143,9 @@ rate_limit_policies:
     group_by: [client_ip]
     conditions: [{dimension: method, operator: ==, value: POST}]
     limits: {concurrency: 100, rpm: 1000}
+  - name: narrow
+    conditions: [{dimension: "header:x-narrow", operator: ==, value: "1"}]
+    limits: {concurrency: 1, rpm: 1000}
 )";
 }
 
@@ -276,6 +279,46 @@ TEST_P(StoreWaitTest, ARefusalGoesOutWhenTheFirstStepIsGivenBack) {
   EXPECT_THAT(diary_.entries(), IsEmpty());
   answer();
   EXPECT_THAT(caller.read_until("}}}"), StartsWith("HTTP/1.1 429"));
+}
+
+TEST_P(StoreWaitTest, ARefusalOfTheFirstStepWaitsForWhatTheSecondWouldSay) {
+  const auto narrow = [](const std::string& key) {
+    std::string text = embed(key);
+    return text.insert(text.find("x-api-key"), "x-narrow: 1\r\n");
+  };
+  auto first = client();
+  first.send(narrow("sk-k"));
+  ASSERT_TRUE(store_->has_pending(1));
+  answer();
+  ASSERT_TRUE(store_->has_pending(1));  // holds its slot of the first step, and asks the second
+  auto second = client();
+  second.send(narrow("sk-none"));
+  ASSERT_TRUE(store_->has_pending(2));
+  answer(1);
+  ASSERT_TRUE(store_->has_pending(2));
+  turn();
+  EXPECT_THAT(diary_.entries(), IsEmpty());
+  answer(1);
+  const std::string text = second.read_until("}}}");
+  EXPECT_THAT(text, StartsWith("HTTP/1.1 429"));
+  EXPECT_THAT(text, HasSubstr(R"("code":"never_fits")"));
+  ASSERT_TRUE(diary_.has("end"));
+
+  auto third = client();
+  third.send(narrow("sk-none"));
+  ASSERT_TRUE(store_->has_pending(2));
+  answer(1);
+  ASSERT_TRUE(store_->has_pending(2));
+  third.close();
+  ASSERT_TRUE(diary_.has("end", 2));
+  answer(1);  // nobody wants it any more
+
+  answer(0);
+  ASSERT_TRUE(store_->has_pending(2));  // both steps of the first are settled
+  answer();
+  ASSERT_TRUE(store_->has_pending(1));
+  answer();
+  EXPECT_THAT(first.read_until("}}"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST_P(StoreWaitTest, UndecidedIs503WhereverItHappens) {

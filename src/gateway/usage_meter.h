@@ -29,9 +29,9 @@ struct UsageMeterOptions {
   std::int64_t input_estimate = 0;
   // False for embeddings: where the answer does not tell its output, it has none.
   bool has_output = true;
-  // Takes the chunk with the usage (an empty `choices` and a `usage` object) out of an event
-  // stream: for a client that did not ask for it. Costs that the start of an event waits while it
-  // may still turn out to be that chunk.
+  // Takes the chunk with the usage (an empty or missing `choices`, a `usage` object, no `error`)
+  // out of an event stream: for a client that did not ask for it. Costs that the start of an event
+  // waits while it may still turn out to be that chunk.
   bool hide_usage_chunk = false;
   // With hide_usage_chunk: the most bytes held back. An event that is undecided for longer goes
   // to the client, whatever it is.

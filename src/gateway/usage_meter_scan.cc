@@ -44,6 +44,7 @@ class Reader {
     Choices choices = Choices::absent;
     bool usage_object = false;
     bool usage_other = false;
+    bool error = false;  // it has one, which the client is to see
     bool known_shape = false;
     bool whole = false;
     std::uint64_t text_bytes = 0;
@@ -69,6 +70,7 @@ class Reader {
     if (depth_ == 1) {
       if (zone_ == Zone::usage) value_.usage_object = true;
       if (zone_ == Zone::choices) value_.choices = Choices::other;
+      note_error();
     }
     frames_[depth_++] = Frame{zone_, false};
     return true;
@@ -124,7 +126,15 @@ class Reader {
     return begin_scalar(ec);
   }
   bool on_bool(bool /*b*/, json::error_code& ec) { return begin_scalar(ec); }
-  bool on_null(json::error_code& ec) { return begin_scalar(ec); }
+  bool on_null(json::error_code& ec) {
+    if (!begin_value(ec)) return false;
+    if (depth_ == 1 && zone_ == Zone::choices && value_.choices == Choices::absent) {
+      value_.choices = Choices::empty;
+    } else if (depth_ != 1 || key() != "error") {
+      not_an_object_or_array();
+    }
+    return true;
+  }
   bool on_comment_part(json::string_view /*s*/, json::error_code& /*ec*/) { return true; }
   bool on_comment(json::string_view /*s*/, json::error_code& /*ec*/) { return true; }
 
@@ -209,6 +219,10 @@ class Reader {
     if (depth_ != 1) return;
     if (zone_ == Zone::choices) value_.choices = Choices::other;
     if (zone_ == Zone::usage) value_.usage_other = true;
+    note_error();
+  }
+  void note_error() {
+    if (key() == "error") value_.error = true;
   }
 
   [[nodiscard]] bool is_text() const { return zone_ == Zone::message || zone_ == Zone::text; }
@@ -306,13 +320,13 @@ void AnswerScan::end() {
 
 bool AnswerScan::may_be_usage_chunk() const noexcept {
   const Reader::Value& value = impl_->value();
-  return !impl_->failed && value.choices != Reader::Choices::other && !value.usage_other;
+  return !impl_->failed && value.choices != Reader::Choices::other && !value.usage_other &&
+         !value.error;
 }
 
 bool AnswerScan::is_usage_chunk() const noexcept {
   const Reader::Value& value = impl_->value();
-  return may_be_usage_chunk() && value.whole && value.choices == Reader::Choices::empty &&
-         value.usage_object;
+  return may_be_usage_chunk() && value.whole && value.usage_object;
 }
 
 bool AnswerScan::is_whole_object() const noexcept { return !impl_->failed && impl_->value().whole; }

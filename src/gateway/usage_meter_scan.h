@@ -33,8 +33,8 @@ class AnswerScan {
   // What follows belongs to another value.
   void end();
 
-  // Of the value under way, or the last one. The chunk of a stream that carries its usage has an
-  // empty `choices` and a `usage` object.
+  // Of the value under way, or the last one. The chunk of a stream that carries its usage has a
+  // `usage` object, no `error`, and an empty `choices`: `[]`, null, or none at all.
   [[nodiscard]] bool may_be_usage_chunk() const noexcept;
   [[nodiscard]] bool is_usage_chunk() const noexcept;
   [[nodiscard]] bool is_whole_object() const noexcept;

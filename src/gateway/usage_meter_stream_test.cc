@@ -71,6 +71,9 @@ TEST(UsageMeterStream, TheChunkIsHiddenWhereverItStandsAndHoweverItIsWritten) {
         "event: message\nid: 7\ndata: {\"choices\":[],\ndata: \"usage\":{}}\nretry: 1",
         "data: {\"ch\\u006fices\":[],\"us\\u0061ge\":{}}",
         "id:1\n: comment\ndata: {\"choices\":[],\"usage\":{}}",
+        R"(data: {"usage":{"prompt_tokens":1}})", R"(data: {"choices":null,"usage":{}})",
+        R"(data: {"usage":{},"choices":null,"error":null})",
+        R"(data: {"choices":[],"usage":{"error":1},"x":{"error":1}})",
         R"(data: {"choices":[],"usage":{"a":[{"choices":[1],"usage":null}]},"x":[1]})"}) {
     const std::string event = std::string(chunk) + "\n\n";
     EXPECT_EQ(whole(event, kHiding).forwarded, "") << chunk;
@@ -84,12 +87,14 @@ TEST(UsageMeterStream, TheChunkIsHiddenWhereverItStandsAndHoweverItIsWritten) {
 TEST(UsageMeterStream, OtherEventsAreNeverHidden) {
   for (const char* event : {R"(data: {"choices":[],"prompt_filter_results":[{}]})",
                             R"(data: {"choices":[],"usage":null})",
-                            R"(data: {"choices":null,"usage":{}})",
+                            R"(data: {"choices":null,"choices":null,"usage":{}})",
+                            R"(data: {"choices":[],"usage":{},"error":{"message":"overloaded"}})",
+                            R"(data: {"error":"overloaded","usage":{}})",
+                            R"(data: {"usage":{},"error":[]})",
                             R"(data: {"choices":{},"usage":{}})",
                             R"(data: {"choices":"","usage":{}})",
                             R"(data: {"choices":[{}],"usage":{}})",
                             R"(data: {"choices":[null],"usage":{}})",
-                            R"(data: {"usage":{}})",
                             R"(data: {"choices":[],"usage":[]})",
                             R"(data: {"choices":[],"choices":[1],"usage":{}})",
                             R"(data: {"choices":[1],"choices":[],"usage":{}})",

@@ -131,7 +131,7 @@ Task<NetResult<void>> Connection::read_more(std::size_t cap, Duration deadline) 
 }
 
 Task<void> Connection::refuse(Refusal refusal) {
-  if (!in_exchange_ && server_.on_refused) server_.on_refused(refusal.status, peer_address());
+  if (server_.on_refused) server_.on_refused(refusal.status, peer_address());
   ResponseHead head;
   head.status = refusal.status;
   head.fields.add("Content-Type", "application/json");
@@ -144,7 +144,7 @@ Task<void> Connection::refuse(Refusal refusal) {
   answer_ = Answer::finished;
   keep_alive_ = false;
   const auto sent = co_await send(text_, body, std::string_view());
-  if (sent && !in_exchange_) co_await linger();
+  if (sent) co_await linger();
 }
 
 Task<void> Connection::linger() {
@@ -164,6 +164,7 @@ Task<void> Connection::handle() {
   body_left_ = request_.framing.length;
   body_asked_for_ = false;
   body_done_ = !request_.head.has_body;
+  body_refusal_.reset();
   answer_ = Answer::none;
   coding_ = Coding::none;
   keep_alive_ = false;
@@ -183,17 +184,29 @@ Task<void> Connection::handle() {
   unwatch_client();
   if (!thrown.empty() && server_.on_exception) server_.on_exception(thrown);
   if (answer_ == Answer::none && !client_gone_) {
-    ResponseHead head;
-    head.status = 500;
-    head.fields.add("Content-Type", "application/json");
-    const Refusal refusal = make_refusal(500, "internal_error", "internal error");
-    std::string body = error_body(refusal);
-    co_await respond(std::move(head), std::move(body));
+    co_await answer_for_handler();
   } else if (answer_ == Answer::streaming) {
     abort();
   }
   in_exchange_ = false;
   --server_.exchanges;
+}
+
+Task<void> Connection::answer_for_handler() {
+  const Refusal refusal =
+      body_refusal_.value_or(make_refusal(500, "internal_error", "internal error"));
+  ResponseHead head;
+  head.status = refusal.status;
+  head.fields.add("Content-Type", "application/json");
+  std::string body = error_body(refusal);
+  co_await respond(std::move(head), std::move(body));
+}
+
+net::NetError Connection::refuse_body(const Refusal& refusal) {
+  body_refusal_ = refusal;
+  net::NetError error;
+  error.text = refusal.message;
+  return error;
 }
 
 Task<NetResult<std::string>> Connection::read_body() {
@@ -213,9 +226,8 @@ Task<NetResult<std::string>> Connection::read_body() {
     body_done_ = true;
     if (gone_) arm_watch();
   } else if (body.error().code == NetErrc::timed_out) {
-    const Refusal refusal = make_refusal(408, "request_timeout", "the request body took too long");
-    co_await refuse(refusal);
-  } else if (!started()) {
+    body_refusal_ = make_refusal(408, "request_timeout", "the request body took too long");
+  } else if (!body_refusal_) {
     client_has_gone();
   }
   co_return std::move(body);
@@ -231,8 +243,7 @@ Task<NetResult<std::string>> Connection::read_chunks(Duration deadline) {
       if (data.size() > server_.limits.body_bytes - body.size()) {
         const Refusal refusal =
             make_refusal(413, "body_too_large", "the body is longer than the limit");
-        co_await refuse(refusal);
-        co_return net::failure(NetErrc::failed, std::string(refusal.message));
+        co_return std::unexpected(refuse_body(refusal));
       }
       body.append(data);
       result = chunks_.next(rest, data);
@@ -241,8 +252,7 @@ Task<NetResult<std::string>> Connection::read_chunks(Duration deadline) {
     if (result == ChunkReader::Result::end) break;
     if (result == ChunkReader::Result::malformed) {
       const Refusal refusal = make_refusal(400, "bad_request", "malformed chunk");
-      co_await refuse(refusal);
-      co_return net::failure(NetErrc::failed, std::string(refusal.message));
+      co_return std::unexpected(refuse_body(refusal));
     }
     const auto read = co_await read_more(kFirstPiece, deadline);
     if (!read) co_return std::unexpected(read.error());

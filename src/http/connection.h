@@ -65,6 +65,9 @@ class Connection final : public Exchange {
     return stream_.peer_address();
   }
   [[nodiscard]] net::Task<net::NetResult<std::string>> read_body() override;
+  [[nodiscard]] const Refusal* body_refusal() const noexcept override {
+    return body_refusal_ ? &*body_refusal_ : nullptr;
+  }
   [[nodiscard]] net::Task<net::NetResult<void>> respond(ResponseHead head,
                                                         std::string body) override;
   [[nodiscard]] net::Task<net::NetResult<void>> start(
@@ -91,7 +94,11 @@ class Connection final : public Exchange {
   net::Task<net::NetResult<void>> read_more(std::size_t cap, Duration deadline);
   // What the handler left of the body; false if the connection cannot be used any more.
   net::Task<bool> skip_body();
+  // Answers a request that no handler has seen.
   net::Task<void> refuse(Refusal refusal);
+  [[nodiscard]] net::NetError refuse_body(const Refusal& refusal);
+  // A request that its handler has left without an answer.
+  net::Task<void> answer_for_handler();
   // Lets the client read the answer before the connection goes: closing with bytes unread would
   // reset it.
   net::Task<void> linger();
@@ -122,6 +129,7 @@ class Connection final : public Exchange {
   std::uint64_t body_left_ = 0;  // of a body with a length: not taken from the connection yet
   bool body_asked_for_ = false;
   bool body_done_ = false;
+  std::optional<Refusal> body_refusal_;
   Answer answer_ = Answer::none;
   Coding coding_ = Coding::none;
   std::uint64_t answer_left_ = 0;  // of an answer with a length

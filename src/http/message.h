@@ -42,7 +42,7 @@ struct RequestHead {
   std::string target;     // origin form as received: "/v1/x?y=z"
   std::string path;       // its normal form (http/path.h): what is matched, keyed and forwarded
   std::string query;      // with its '?', or empty; as received
-  std::string host;       // of the Host field, lower case, without port
+  std::string host;       // lower case, without port and final dot; the Host field says the same
   int minor_version = 1;  // HTTP/1.0 or HTTP/1.1
   bool keep_alive = true;
   bool has_body = false;

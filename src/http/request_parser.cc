@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "http/authority.h"
 #include "http/path.h"
 #include "http/server.h"
 #include "http/syntax.h"
@@ -30,41 +31,9 @@ std::string_view take_line(std::string_view& rest) noexcept {
   return line;
 }
 
-// The host of `host[:port]` (RFC 3986, section 3.2.2), or nothing if it is none.
-std::optional<std::string> host_of(std::string_view authority) {
-  std::string_view host = authority;
-  std::string_view port;
-  if (host.starts_with('[')) {
-    const std::size_t end = host.find(']');
-    if (end == std::string_view::npos) return std::nullopt;
-    port = host.substr(end + 1);
-    host = host.substr(0, end + 1);
-    const std::string_view inside = host.substr(1, host.size() - 2);
-    if (inside.empty() || inside.find_first_not_of("0123456789abcdefABCDEF:.") != inside.npos) {
-      return std::nullopt;
-    }
-  } else {
-    const std::size_t colon = std::min(host.find(':'), host.size());
-    port = host.substr(colon);
-    host = host.substr(0, colon);
-    const auto allowed = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             std::string_view("-._~!$&'()*+,;=%").contains(c);
-    };
-    if (!std::ranges::all_of(host, allowed)) return std::nullopt;
-  }
-  if (!port.empty()) {
-    port.remove_prefix(port.starts_with(':') ? 1 : 0);
-    const bool digits = std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
-    if (host.size() + port.size() == authority.size() || !digits || port.size() > 5) {
-      return std::nullopt;
-    }
-  }
-  return lower_case(host);
-}
-
-// Sets method, target, path, query and version; of an absolute target also the host.
-std::expected<void, Refusal> parse_request_line(std::string_view line, RequestHead& head) {
+// Sets method, target, path, query and version. `authority`: that of an absolute target.
+std::expected<void, Refusal> parse_request_line(std::string_view line, RequestHead& head,
+                                                std::optional<Authority>& authority) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) {
@@ -82,6 +51,7 @@ std::expected<void, Refusal> parse_request_line(std::string_view line, RequestHe
     return refuse(505, "http_version", "only HTTP/1.1 and HTTP/1.0 are spoken");
   head.minor_version = version[7] == '0' ? 0 : 1;
   head.method = method;
+  if (method == "CONNECT") return refuse(501, "not_implemented", "there are no tunnels here");
 
   const bool visible = std::ranges::all_of(target, [](char c) { return c > ' ' && c < 0x7f; });
   if (target.empty() || !visible || target.contains('#')) return bad_request("malformed target");
@@ -93,9 +63,8 @@ std::expected<void, Refusal> parse_request_line(std::string_view line, RequestHe
     if (!iequal(target.substr(0, scheme.size()), scheme)) continue;
     target.remove_prefix(scheme.size());
     const std::size_t end = std::min(target.find_first_of("/?"), target.size());
-    std::optional<std::string> host = host_of(target.substr(0, end));
-    if (!host || host->empty()) return bad_request("malformed host in target");
-    head.host = std::move(*host);
+    authority = parse_authority(target.substr(0, end), scheme == "https://" ? 443 : 80);
+    if (!authority || authority->host.empty()) return bad_request("malformed host in target");
     target.remove_prefix(end);
     if (!target.starts_with('/')) head.target = "/";
     break;
@@ -193,7 +162,8 @@ std::expected<std::optional<std::size_t>, Refusal> HeadScanner::scan(std::string
 std::expected<ParsedHead, Refusal> parse_head(std::string_view bytes, const ServerLimits& limits) {
   std::expected<ParsedHead, Refusal> result;
   RequestHead& head = result->head;
-  const std::expected<void, Refusal> line = parse_request_line(take_line(bytes), head);
+  std::optional<Authority> authority;
+  const std::expected<void, Refusal> line = parse_request_line(take_line(bytes), head, authority);
   if (!line) return Refused(line.error());
   while (bytes.size() > 2) {
     const std::expected<void, Refusal> field = parse_field(take_line(bytes), head.fields);
@@ -204,10 +174,14 @@ std::expected<ParsedHead, Refusal> parse_head(std::string_view bytes, const Serv
   if (hosts > 1) return bad_request("more than one Host");
   if (hosts == 0 && head.minor_version > 0) return bad_request("no Host");
   if (hosts == 1) {
-    std::optional<std::string> host = host_of(*head.fields.get("Host"));
-    if (!host) return bad_request("malformed Host");
-    // That of an absolute target goes before (RFC 9112, section 3.2.2).
-    if (head.host.empty()) head.host = std::move(*host);
+    std::optional<Authority> named = parse_authority(*head.fields.get("Host"), 80);
+    if (!named) return bad_request("malformed Host");
+    // That of an absolute target replaces it (RFC 9112, section 3.2.2).
+    if (!authority) authority = std::move(named);
+  }
+  if (authority) {
+    head.fields.set("Host", authority->text());
+    head.host = std::move(authority->host);
   }
 
   const std::expected<Framing, Refusal> framing = framing_of(head, limits);

@@ -54,6 +54,33 @@ TEST(RequestParserTest, AnAbsoluteTargetNamesTheHost) {
   EXPECT_EQ(bare->head.query, "?q");
 }
 
+// RFC 9112, section 3.2.2: one host, whoever asks for it.
+TEST(RequestParserTest, AnAbsoluteTargetReplacesTheHostField) {
+  const auto field = [](const std::string& target, const std::string& host) {
+    const auto parsed = parse("GET " + target + " HTTP/1.1\r\nhost: " + host + "\r\n\r\n");
+    EXPECT_TRUE(parsed);
+    EXPECT_EQ(parsed->head.fields.count("Host"), 1U);
+    return std::string(parsed->head.fields.get("Host").value_or("none"));
+  };
+  EXPECT_EQ(field("http://Real.example:81/a", "other"), "real.example:81");
+  EXPECT_EQ(field("http://real.example.:80/", "other"), "real.example");
+  EXPECT_EQ(field("https://real.example:443/", "other"), "real.example");
+  EXPECT_EQ(field("/", "Real.Example.:8080"), "real.example:8080");
+  EXPECT_EQ(field("/", "real.example:80"), "real.example");
+  const auto old = parse("GET http://real.example/ HTTP/1.0\r\n\r\n");
+  ASSERT_TRUE(old);
+  EXPECT_EQ(old->head.fields.get("Host"), "real.example");
+  EXPECT_FALSE(parse("GET http://real.example/ HTTP/1.1\r\nHost: a%62\r\n\r\n"));
+}
+
+TEST(RequestParserTest, ThereAreNoTunnels) {
+  for (const char* target : {"example.com:443", "/x", "*", "http://a/"}) {
+    const auto parsed = parse("CONNECT " + std::string(target) + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    ASSERT_FALSE(parsed) << target;
+    EXPECT_EQ(parsed.error().status, 501) << target;
+  }
+}
+
 TEST(RequestParserTest, OptionsMayAskForTheServer) {
   EXPECT_EQ(parse("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")->head.path, "*");
   EXPECT_FALSE(parse("GET * HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -69,9 +96,16 @@ TEST(RequestParserTest, HostsAreReadWithoutTheirPort) {
   EXPECT_EQ(host("example.com:"), "example.com");
   EXPECT_EQ(host("[2001:DB8::1]:80"), "[2001:db8::1]");
   EXPECT_EQ(host("[::1]"), "[::1]");
+  EXPECT_EQ(host("[0:0::0:1]"), "[::1]");
+  EXPECT_EQ(host("Example.com."), "example.com");
+  EXPECT_EQ(host("example.com.:8080"), "example.com");
+  EXPECT_EQ(host("a_b-c"), "a_b-c");
   EXPECT_EQ(host(""), "");
-  for (const char* bad : {"a b", "a/b", "user@host", "a:b", "a:80:80", "[::1", "::1", "[::1]80",
-                          "[]", "a:123456", "a\\b", "a\"b", "[::1]x"}) {
+  for (const char* bad :
+       {"a b",     "a/b",   "user@host", "a:b",         "a:80:80",    "[::1",   "::1",
+        "[::1]80", "[]",    "a:123456",  "a\\b",        "a\"b",       "[::1]x", "a%62",
+        "%61",     "a%",    "a..",       "a..b",        ".a",         ".",      "a:65536",
+        ":80",     "[::g]", "[1:2]",     "[127.0.0.1]", "caf\xc3\xa9"}) {
     EXPECT_EQ(host(bad), "refused") << bad;
   }
 }

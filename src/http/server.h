@@ -18,6 +18,8 @@
 
 namespace stint::http {
 
+struct Refusal;  // request_parser.h
+
 struct ServerLimits {
   std::size_t request_line_bytes = std::size_t{8} * 1024;  // longer: 414
   std::size_t header_bytes = std::size_t{32} * 1024;       // all lines together; more: 431
@@ -41,9 +43,12 @@ class Exchange {
   // The address of the peer of the connection, not of any forwarding header.
   [[nodiscard]] virtual const std::string& peer_address() const noexcept = 0;
 
-  // The whole body (empty if there is none). On an error the server has answered (413, 408, 400)
-  // or the client is gone: the handler returns. To be called at most once.
+  // The whole body (empty if there is none). On an error either it is refused (body_refusal), or
+  // the client is gone and the handler returns. To be called at most once.
   [[nodiscard]] virtual net::Task<net::NetResult<std::string>> read_body() = 0;
+  // Why read_body has failed, if it was not the client that left: with 413, 408 or 400. The handler
+  // answers in its own words; if it returns without, the server answers. Null: no such thing.
+  [[nodiscard]] virtual const Refusal* body_refusal() const noexcept { return nullptr; }
 
   // A whole answer. Content-Length, Transfer-Encoding and Connection are the server's to write,
   // and Date if there is none; the body of HEAD, 204 and 304 is dropped. A field that would break
@@ -78,7 +83,8 @@ using Handler = std::function<net::Task<void>(Exchange&)>;
 // Refuses with 400 and closes on ambiguous framing (RFC 9112, section 6.3 and 11.2): both
 // Content-Length and Transfer-Encoding, several or malformed lengths, an encoding other than
 // exactly `chunked`, chunked in HTTP/1.0, white space before a colon, an empty name, obsolete line
-// folding, control bytes, a missing or second Host. Nothing of such a request reaches the handler.
+// folding, control bytes, a missing or second Host. CONNECT is refused with 501. Nothing of such a
+// request reaches the handler.
 class Server {
  public:
   // The handler is called on the loop's thread and must outlive the server.

@@ -128,7 +128,6 @@ TEST_F(FramingTest, MalformedRequestLines) {
                            "GET /a b HTTP/1.1",
                            "GET a HTTP/1.1",
                            "GET example.com:443 HTTP/1.1",
-                           "CONNECT example.com:443 HTTP/1.1",
                            "GET /\t HTTP/1.1",
                            "GET /\x80 HTTP/1.1",
                            "GET /# HTTP/1.1",
@@ -139,6 +138,7 @@ TEST_F(FramingTest, MalformedRequestLines) {
     expect_refused(std::string(line) + "\r\nHost: a\r\n\r\n");
   }
   expect_refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505);
+  expect_refused("CONNECT example.com:443 HTTP/1.1\r\nHost: a\r\n\r\n", 501);
   expect_refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
   expect_refused("GET / HTTP/1.1\nHost: a\n\n");
   expect_refused("GET / HTTP/1.1\r\nHost: a\n\n");

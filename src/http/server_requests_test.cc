@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "http/request_parser.h"
 #include "http/server_testing.h"
 
 namespace stint::http {
@@ -32,6 +33,35 @@ TEST(RequestsTest, OneAfterAnotherOnOneConnection) {
     EXPECT_TRUE(answer.head.contains("\r\nDate: ")) << answer.head;
   }
   EXPECT_EQ(server.connections(), 1U);
+}
+
+// A handler that has its own words for a body that cannot be read, or none.
+Task<> answer_bad_body(Exchange& exchange) {
+  const auto body = co_await exchange.read_body();
+  const Refusal* refusal = exchange.body_refusal();
+  if (refusal == nullptr || exchange.head().path == "/silent") co_return;
+  ResponseHead head;
+  head.status = refusal->status;
+  head.fields.add("X-Own", "1");
+  std::string text(refusal->code);
+  co_await exchange.respond(std::move(head), std::move(text));
+}
+
+TEST(RequestsTest, ABodyThatIsRefusedIsTheHandlersToAnswer) {
+  TestServer server(answer_bad_body);
+  for (const std::string path : {"/own", "/silent"}) {
+    RawClient client(server.port());
+    client.send("POST " + path +
+                " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    const RawAnswer answer = read_answer(client);
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_EQ(answer.head.contains("X-Own: 1"), path == "/own") << answer.head;
+    EXPECT_TRUE(answer.body.contains("bad_request")) << answer.body;
+    EXPECT_TRUE(answer.head.contains("Connection: close\r\n")) << answer.head;
+    client.close_sending();
+    EXPECT_EQ(client.read_to_end(), "");
+  }
+  EXPECT_TRUE(server.refused().empty());
 }
 
 TEST(RequestsTest, Pipelined) {

@@ -11,8 +11,9 @@ std::optional<net::Stream> UpstreamPool::take(const std::string& origin) {
   std::optional<net::Stream> taken;
   while (!taken && !kept.empty()) {
     kept.back().stream.stop_watching();
-    // The event loop may not have come to tell the watch.
-    if (!kept.back().stream.peer_ended()) taken = std::move(kept.back().stream);
+    // The event loop may not have come to tell the watch. Bytes are no better than an end: they
+    // would be taken for the answer to the next request.
+    if (!kept.back().stream.readable()) taken = std::move(kept.back().stream);
     kept.pop_back();
     --size_;
   }

@@ -24,7 +24,8 @@ class UpstreamPool {
   UpstreamPool(const UpstreamPool&) = delete;
   UpstreamPool& operator=(const UpstreamPool&) = delete;
 
-  // A connection whose peer has not closed it, as far as that can be known without asking.
+  // A connection whose peer has neither closed it nor sent anything that nobody asked for, as far
+  // as that can be known without asking.
   [[nodiscard]] std::optional<net::Stream> take(const std::string& origin);
   // Closes it when its time is over, when its peer does, or when bytes come that nobody asked for.
   void keep(const std::string& origin, net::Stream stream);

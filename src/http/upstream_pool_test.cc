@@ -196,6 +196,26 @@ TEST_F(UpstreamPoolTest, AnEndIsSeenBeforeTheLoopHasRun) {
   EXPECT_EQ(pool.size(), 0U);
 }
 
+// They would be taken for the answer to the next request, whoever made it.
+TEST_F(UpstreamPoolTest, BytesAreSeenBeforeTheLoopHasRun) {
+  const auto send = [](net::Stream& stream) -> net::Task<void> {
+    co_await stream.write("HTTP/1.1 200 OK\r\n\r\n", "", net::kLong);
+  };
+  keep("a");
+  keep("a");
+  net::TaskGroup sending(loop);
+  std::optional<net::Stream> taken;
+  loop.post([&] {
+    sending.start(send(servers[1]));  // at once
+    taken = pool.take("a");
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(number_of(std::move(taken)), 0U);
+  EXPECT_EQ(pool.size(), 0U);
+  net::run(loop, sending.join());
+}
+
 TEST_F(UpstreamPoolTest, IsEmptiedAtOnce) {
   keep("a");
   keep("b");

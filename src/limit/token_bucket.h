@@ -81,9 +81,10 @@ struct TokenBucket {
     }
   }
 
+  // What is left where nothing is ever refilled is nobody's: `check` refuses everything.
   [[nodiscard]] Reading read(const Spec& spec, TimePoint now) const noexcept {
-    if (level >= spec.capacity) return {spec.capacity, Duration::zero()};
-    return {std::max<std::int64_t>(level, 0), whole_at(spec) - now};
+    const Duration reset = level >= spec.capacity ? Duration::zero() : whole_at(spec) - now;
+    return {spec.quota == 0 ? 0 : std::clamp<std::int64_t>(level, 0, spec.capacity), reset};
   }
 
   [[nodiscard]] TimePoint spent_at(const Spec& spec) const noexcept {

@@ -55,6 +55,7 @@ TEST(TokenBucket, OfQuotaZeroOrBurstZeroNeverFits) {
     const TokenBucket state = full(spec, at(100s));
     EXPECT_EQ(state.check(spec, 0, at(100s)), kNeverFits);
     EXPECT_EQ(state.check(spec, 1, at(100s)), kNeverFits);
+    EXPECT_EQ(state.read(spec, at(100s)), (Reading{0, 0s}));
   }
 }
 

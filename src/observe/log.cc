@@ -210,8 +210,9 @@ void Log::access(const AccessRecord& record) const {
   const auto add_text = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) add(name, value);
   };
-  add("method", record.method);
-  add("route", record.route);
+  add_text("method", record.method);
+  add_text("route", record.route);
+  add_text("path", record.path.substr(0, kLoggedPathBytes));
   add("status", std::int64_t{record.status});
   add("duration_ms", static_cast<double>(record.duration.count()) / 1'000);
   add("bytes_in", signed_count(record.bytes_in));

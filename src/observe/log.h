@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -32,10 +33,14 @@ struct LogField {
   std::variant<std::string_view, std::int64_t, double, bool> value;
 };
 
-// One request that was answered.
+inline constexpr std::size_t kLoggedPathBytes = 256;
+
+// One request that was answered. Of one that was refused before it could be read only status,
+// client and duration are known.
 struct AccessRecord {
   std::string_view method{};
-  std::string_view route{};  // as configured: an endpoint or the name of a route, not the path
+  std::string_view route{};  // as configured: an endpoint or the name of a route
+  std::string_view path{};   // without query; only its first kLoggedPathBytes are written
   int status = 0;
   Duration duration{0};
   std::uint64_t bytes_in = 0;

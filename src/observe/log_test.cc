@@ -134,6 +134,18 @@ TEST(Log, AccessLine) {
   EXPECT_THAT(refused, Not(HasSubstr("tokens")));
 }
 
+TEST(Log, AccessLineHasTheStartOfThePath) {
+  Written written({});
+  written.log.access({.method = "GET", .route = "none", .path = "/a=b", .status = 404});
+  EXPECT_THAT(written.take(), HasSubstr(" route=none path=\"/a=b\" status=404 "));
+  const std::string path = "/" + std::string(1'000, 'x');
+  written.log.access({.method = "GET", .route = "none", .path = path, .status = 404});
+  EXPECT_THAT(written.take(), HasSubstr(" path=/" + std::string(255, 'x') + " status=404 "));
+  // Of what could not be read there is no method and no path.
+  written.log.access({.route = "none", .status = 400, .client = "203.0.113.7"});
+  EXPECT_THAT(written.take(), HasSubstr(" request route=none status=400 "));
+}
+
 TEST(Log, AccessLogOff) {
   Written written({.access_log = false});
   EXPECT_FALSE(written.log.access_log());

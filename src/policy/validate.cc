@@ -106,7 +106,9 @@ Result<Operator> parse_operator(std::string_view text) {
   if (text == "==") return Operator::equal;
   if (text == "~=") return Operator::not_equal;
   if (text == "in") return Operator::in;
-  const std::string quoted = "'" + std::string(text) + "'";
+  // In steps: GCC 12 sees overlapping copies in a sum that begins with one character.
+  std::string quoted = "'";
+  quoted.append(text).append("'");
   if (text == "~~" || text == "~*" || text == "ipmatch") {
     return invalid("operator", quoted + " is not available yet");
   }

@@ -171,6 +171,55 @@ TEST(Bootstrap, MayComeFromTheEnvironmentAlone) {
                           "give etcd"));
 }
 
+TEST(Bootstrap, TakesTextAloneFromTheEnvironment) {
+  EXPECT_THAT(
+      faults_of("resources_file: r\n", {{"STINT_OBSERVABILITY__SERVICE_NAME", "a\xFFz"},
+                                        {"STINT_PROXY__ADDR", ":1\x01"},
+                                        {"STINT_RATELIMIT__BACKEND", "redis"},
+                                        {"REDIS_URL", "redis://:\x02@h"}}),
+      ElementsAre("environment variable STINT_OBSERVABILITY__SERVICE_NAME: "
+                  "observability.service_name: is no text in UTF-8, or has a control "
+                  "character",
+                  "environment variable STINT_PROXY__ADDR: proxy.addr: is no text in UTF-8, "
+                  "or has a control character",
+                  "environment variable REDIS_URL: ratelimit.redis.url: is no text in "
+                  "UTF-8, or has a control character"));
+}
+
+TEST(Bootstrap, WantsTheTwoListenersApart) {
+  const auto faults = [](const std::string& proxy, const std::string& metrics) {
+    return faults_of("resources_file: r\nproxy: {addr: \"" + proxy +
+                         "\"}\nobservability: {metrics: {prometheus: {addr: \"" + metrics +
+                         "\"}}}\n",
+                     {});
+  };
+  EXPECT_THAT(faults("127.0.0.1:3000", "127.0.0.1:3000"),
+              ElementsAre("stint.yaml:3:46: observability.metrics.prometheus.addr: is where "
+                          "proxy.addr (127.0.0.1:3000) listens; give it another port"));
+  for (const auto& [one, other] :
+       std::vector<std::pair<const char*, const char*>>{{":3000", "127.0.0.1:3000"},
+                                                        {"0.0.0.0:3000", "127.0.0.1:3000"},
+                                                        {"[::1]:3000", "[::]:3000"},
+                                                        {"localhost:3000", "127.0.0.1:3000"}}) {
+    EXPECT_EQ(faults(one, other).size(), 1U) << one << " " << other;
+    EXPECT_EQ(faults(other, one).size(), 1U) << one << " " << other;
+  }
+  for (const auto& [one, other] :
+       std::vector<std::pair<const char*, const char*>>{{":3000", ":3001"},
+                                                        {"127.0.0.1:0", "127.0.0.1:0"},
+                                                        {"127.0.0.1:3000", "127.0.0.2:3000"},
+                                                        {"0.0.0.0:3000", "[::1]:3000"}}) {
+    EXPECT_THAT(faults(one, other), IsEmpty()) << one << " " << other;
+  }
+  // Without metrics there is one listener; their default address is taken where they are on.
+  EXPECT_THAT(faults_of("resources_file: r\nproxy: {addr: \"127.0.0.1:9464\"}\n", {}), IsEmpty());
+  EXPECT_EQ(faults_of("resources_file: r\nproxy: {addr: \"127.0.0.1:9464\"}\n"
+                      "observability: {metrics: {prometheus: {enabled: true}}}\n",
+                      {})
+                .size(),
+            1U);
+}
+
 TEST(Bootstrap, IsOverriddenByTheEnvironment) {
   const Bootstrap bootstrap =
       good("resources_file: r.yaml\nproxy: {addr: \":1\", workers: 2}\n",

@@ -50,7 +50,9 @@ constexpr Broken kNotYaml[] = {
     {"Anchor", "resources_file: r\nproxy: &p\n  workers: 1\n",
      "stint.yaml:2:8: proxy: the anchor &p is not allowed: write the value out"},
     {"Alias", "resources_file: *r\n",
-     "stint.yaml:1:17: resources_file: an alias is not allowed: write the value out"},
+     "stint.yaml:1:17: resources_file: an alias is not allowed: write the value out; a text that "
+     "begins "
+     "with * needs quotes"},
     {"MergeKey", "resources_file: r\nproxy:\n  <<: {addr: ':80'}\n",
      "stint.yaml:3:3: proxy.<<: a merge key is not allowed: write the values out"},
     {"Tag", "resources_file: !!str r.yaml\n",

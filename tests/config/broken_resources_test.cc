@@ -19,13 +19,18 @@ struct Broken {
 std::ostream& operator<<(std::ostream& out, const Broken& broken) { return out << broken.text; }
 
 std::string file_of(const Broken& broken) {
-  return "_format_version: \"1\"\n" + std::string(broken.text);
+  const std::string text = broken.text;
+  const bool has_keys = text.find("provider_keys:") != std::string::npos;
+  return "_format_version: \"1\"\n" + text +
+         (has_keys ? ""
+                   : "provider_keys: [{display_name: p}, {display_name: b}, {display_name: x}]\n");
 }
 
 class BrokenResources : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenResources, IsRefusedWithItsPlaceAndReason) {
-  const auto loaded = load_snapshot("r.yaml", file_of(GetParam()), {{"EMPTY", ""}}, 1);
+  const auto loaded =
+      load_snapshot("r.yaml", file_of(GetParam()), {{"EMPTY", ""}, {"BYTES", "a\xFFz"}}, 1);
   EXPECT_FALSE(loaded.value.has_value());
   ASSERT_FALSE(loaded.faults.empty());
   EXPECT_EQ(to_string(loaded.faults[0]), GetParam().fault);
@@ -102,6 +107,8 @@ constexpr Broken kRows[] = {
      "http://127.0.0.1:8080/base"},
     {"UpstreamWithQuery", "routes:\n  - {name: a, match: {path: /}, upstream: \"http://u/?x\"}\n",
      "r.yaml:3:43: routes[0].upstream: must not have a query or fragment"},
+    {"UpstreamWithDots", "routes:\n  - {name: a, match: {path: /}, upstream: \"http://u/../b\"}\n",
+     "r.yaml:3:43: routes[0].upstream: has a path that no request can have: 'http://u/../b'"},
     {"MatchEmpty", "routes:\n  - {name: a, match: {}, upstream: \"http://u\"}\n",
      "r.yaml:3:22: routes[0].match: matches nothing in particular: give host, path, path_prefix or "
      "methods"},
@@ -111,8 +118,55 @@ constexpr Broken kRows[] = {
     {"MatchPath", "routes:\n  - {name: a, match: {path: \"a\"}, upstream: \"http://u\"}\n",
      "r.yaml:3:29: routes[0].match.path: must begin with '/'"},
     {"MatchPathForm", "routes:\n  - {name: a, match: {path: /a/../b}, upstream: \"http://u\"}\n",
-     "r.yaml:3:29: routes[0].match.path: must be in normal form, without empty, '.' and '..' "
-     "segments"},
+     "r.yaml:3:29: routes[0].match.path: must be in normal form, as paths are compared: write "
+     "'/b'"},
+    {"MatchPathOfNoRequest", "routes:\n  - {name: a, match: {path: /..}, upstream: \"http://u\"}\n",
+     "r.yaml:3:29: routes[0].match.path: '/..' is the path of no request: such paths are refused "
+     "with 400"},
+    {"MatchPrefixEscapes",
+     "routes:\n  - {name: a, match: {path_prefix: /caf%c3%a9}, upstream: \"http://u\"}\n",
+     "r.yaml:3:36: routes[0].match.path_prefix: must be in normal form, as paths are compared: "
+     "write '/caf%C3%A9'"},
+    {"MatchPrefixNotEscaped",
+     "routes:\n  - {name: a, match: {path_prefix: /café}, upstream: \"http://u\"}\n",
+     "r.yaml:3:36: routes[0].match.path_prefix: must be in normal form, as paths are compared: "
+     "write '/caf%C3%A9'"},
+    {"MatchPathEscapedForNothing",
+     "routes:\n  - {name: a, match: {path: /%7euser}, upstream: \"http://u\"}\n",
+     "r.yaml:3:29: routes[0].match.path: must be in normal form, as paths are compared: write "
+     "'/~user'"},
+    {"MatchHostWithDot",
+     "routes:\n  - {name: a, match: {host: api.example.com.}, upstream: \"http://u\"}\n",
+     "r.yaml:3:29: routes[0].match.host: must be a host in lower case without port, such as "
+     "api.example.com or *.example.com"},
+    {"SameMatch",
+     "routes:\n  - {name: a, match: {path: /a}, upstream: \"http://u\"}\n"
+     "  - {name: b, match: {path: /a}, upstream: \"http://v\"}\n",
+     "r.yaml:4:22: routes[1].match: is never reached: routes[0] in line 3 has the same match"},
+    {"SameMatchOfSomeMethods",
+     "routes:\n  - {name: a, match: {path: /a, methods: [GET, POST]}, upstream: \"http://u\"}\n"
+     "  - {name: b, match: {path: /a, methods: [POST]}, upstream: \"http://v\"}\n",
+     "r.yaml:4:22: routes[1].match: is never reached: routes[0] in line 3 has the same match"},
+    {"OwnPath", "routes:\n  - {name: a, match: {path: /livez}, upstream: \"http://u\"}\n",
+     "r.yaml:3:29: routes[0].match.path: is never reached: the gateway answers /livez itself"},
+    {"OwnEndpoint",
+     "routes:\n  - {name: a, match: {host: h, path: /v1/chat/completions}, upstream: "
+     "\"http://u\"}\n",
+     "r.yaml:3:38: routes[0].match.path: is never reached: the gateway answers "
+     "/v1/chat/completions itself"},
+    {"ProviderKeyUnknown",
+     "provider_keys: [{display_name: openai}]\nmodels: [{display_name: m, provider_key: opnai}]\n",
+     "r.yaml:3:42: models[0].provider_key: there is no provider key 'opnai'; did you mean openai?"},
+    {"ProviderKeyIdUnknown", "models: [{display_name: m, provider_key_id: gone}]\n",
+     "r.yaml:2:45: models[0].provider_key_id: there is no provider key 'gone'"},
+    {"StarWithoutQuotes", "api_keys:\n  - {key: a, allowed_models: [*]}\n",
+     "r.yaml:3:32: api_keys[0]: a text that begins with * needs quotes: \"*\""},
+    {"KeyVariableOfBytes", "api_keys:\n  - key_env: BYTES\n",
+     "r.yaml:3:14: api_keys[0].key_env: the variable 'BYTES' is no text in UTF-8, or has a control "
+     "character"},
+    {"SecretOfBytes", "provider_keys:\n  - {display_name: a, secret: \"${BYTES}\"}\n",
+     "r.yaml:3:31: provider_keys[0].secret: the variable BYTES is no text in UTF-8, or has a "
+     "control character"},
     {"MatchMethod",
      "routes:\n  - {name: a, match: {path: /, methods: [get]}, upstream: \"http://u\"}\n",
      "r.yaml:3:42: routes[0].match.methods[0]: 'get' is no method such as GET; methods are written "
@@ -177,7 +231,20 @@ constexpr Broken kLimits[] = {
      "r.yaml:4:46: rate_limit_policies[0].limits[0].per: must be between 1 ms and 366 days"},
     {"ListAlgorithm", POLICY "limits: [{unit: requests, quota: 5, per: 1s, algorithm: leaky}]\n",
      "r.yaml:4:61: rate_limit_policies[0].limits[0].algorithm: 'leaky' is none of fixed_window, "
-     "sliding_window, sliding_log, token_bucket, concurrency"},
+     "sliding_window, sliding_log, token_bucket"},
+    {"ListAlgorithmOfTokens",
+     POLICY "limits: [{unit: tokens, quota: 5, per: 1s, algorithm: leaky}]\n",
+     "r.yaml:4:59: rate_limit_policies[0].limits[0].algorithm: 'leaky' is none of fixed_window, "
+     "sliding_window, token_bucket"},
+    {"ListAlgorithmOfSlots", POLICY "limits: [{unit: concurrency, quota: 5, algorithm: leaky}]\n",
+     "r.yaml:4:55: rate_limit_policies[0].limits[0].algorithm: 'leaky' is none of concurrency"},
+    {"RefillZero", POLICY "limits: [{unit: requests, capacity: 2, refill_rate: 0}]\n",
+     "r.yaml:4:57: rate_limit_policies[0].limits[0].refill_rate: must be above 0: a bucket that is "
+     "never refilled refuses everything; write quota: 0 and per to mean that"},
+    {"BurstOfQuotaZero",
+     POLICY "limits: [{unit: requests, quota: 0, per: 1s, burst: 2, algorithm: token_bucket}]\n",
+     "r.yaml:4:38: rate_limit_policies[0].limits[0].quota: must be above 0: a bucket that is never "
+     "refilled refuses everything, whatever its burst; leave burst out to mean that"},
     {"ListRefillInQuotes", POLICY "limits: [{unit: requests, capacity: 5, refill_rate: \"0.5\"}]\n",
      "r.yaml:4:57: rate_limit_policies[0].limits[0].refill_rate: '0.5' must be a decimal number "
      "such as 20 or 0.5: in quotes it is text; remove them"},
@@ -214,6 +281,11 @@ INSTANTIATE_TEST_SUITE_P(Limits, BrokenResources, testing::ValuesIn(kLimits),
 constexpr Broken kPolicies[] = {
     {"NoLimits", POLICY "group_by: [team]\n",
      "r.yaml:3:5: rate_limit_policies[0].limits: is missing"},
+    {"IdAll", POLICY "id: all\n    limits: {rpm: 1}\n",
+     "r.yaml:4:9: rate_limit_policies[0].id: is reserved: in metrics the policy 'all' is the sum "
+     "of the others"},
+    {"HeaderOfNoName", POLICY "limits: {rpm: 1}\n    group_by: [\"header:a b\"]\n",
+     "r.yaml:5:16: rate_limit_policies[0].group_by[0]: 'a b' is no name of a header"},
     {"NoName", "rate_limit_policies:\n  - limits: {rpm: 1}\n",
      "r.yaml:3:5: rate_limit_policies[0].name: is missing"},
     {"SameNames",
@@ -310,6 +382,91 @@ constexpr Broken kPolicies[] = {
      "requests of a plain route have not"},
 };
 #undef POLICY
+
+// Values that no request has: a condition on one would never hold, and say nothing.
+struct Value {
+  const char* name;
+  const char* dimension;
+  const char* value;
+  const char* fault;  // empty: good
+  int ipv6_prefix = 64;
+};
+
+std::ostream& operator<<(std::ostream& out, const Value& value) { return out << value.value; }
+
+class ConditionValue : public testing::TestWithParam<Value> {};
+
+TEST_P(ConditionValue, IsComparedInTheFormThatRequestsHave) {
+  const auto [name, dimension, value, fault, ipv6_prefix] = GetParam();
+  for (const bool list : {false, true}) {
+    const std::string text =
+        "_format_version: \"1\"\nrate_limit_policies:\n  - name: p\n"
+        "    limits: {rpm: 1}\n    conditions:\n      - dimension: \"" +
+        std::string(dimension) + "\"\n        operator: \"" + (list ? "in" : "==") +
+        "\"\n        value: " + (list ? "[\"" : "\"") + value + (list ? "\"]" : "\"") + "\n";
+    const auto loaded = load_snapshot("r.yaml", text, {}, 1, OnStoreError::local, ipv6_prefix);
+    EXPECT_EQ(loaded.value.has_value(), *fault == '\0');
+    if (*fault == '\0') continue;
+    ASSERT_EQ(loaded.faults.size(), 1U);
+    EXPECT_EQ(loaded.faults[0].message, fault);
+    EXPECT_EQ(loaded.faults[0].key,
+              std::string("rate_limit_policies[0].conditions[0].value") + (list ? "[0]" : ""));
+    EXPECT_EQ(loaded.faults[0].line, 8);
+  }
+}
+
+#define NORMAL "must be in normal form, as paths are compared: write "
+#define HOST "must be a host in lower case without port, such as api.example.com"
+#define NETWORK                                                                                  \
+  " is a network, and a client's address is none: networks need the operator ipmatch, which is " \
+  "not available yet"
+#define BY_64 "is compared by its first 64 bits (proxy.real_ip.ipv6_prefix): write "
+constexpr Value kValues[] = {
+    {"Path", "path", "/a/b%2Fc", ""},
+    {"PathSlashes", "path", "//a", NORMAL "'/a'"},
+    {"PathDots", "path", "/a/../b", NORMAL "'/b'"},
+    {"PathEscape", "path", "/%7eu", NORMAL "'/~u'"},
+    {"PathDigits", "path", "/caf%c3%a9", NORMAL "'/caf%C3%A9'"},
+    {"PathSpace", "path", "/a b", NORMAL "'/a%20b'"},
+    {"PathWithoutSlash", "path", "a", "must begin with '/'"},
+    {"PathQuery", "path", "/a?b", "must not have a query"},
+    {"Host", "host", "api.example.com", ""},
+    {"HostOfNone", "host", "", ""},
+    {"HostOfSix", "host", "[::1]", ""},
+    {"HostCapitals", "host", "API.example.com", HOST},
+    {"HostPort", "host", "api.example.com:80", HOST},
+    {"HostStar", "host", "*.example.com", HOST},
+    {"HostDot", "host", "api.example.com.", HOST},
+    {"Method", "method", "GET", ""},
+    {"MethodSmall", "method", "get",
+     "'get' is no method such as GET; methods are written in capitals"},
+    {"ClientIp", "client_ip", "10.0.0.1", ""},
+    {"ClientIpNetwork", "client_ip", "10.0.0.0/8", "'10.0.0.0/8'" NETWORK},
+    {"ClientIpShort", "client_ip", "1.2.3",
+     "'1.2.3' is no address such as 203.0.113.7 or 2001:db8::/64"},
+    {"ClientIpMapped", "client_ip", "::ffff:1.2.3.4", "is compared as IPv4: write '1.2.3.4'"},
+    {"ClientIpMappedNetwork", "client_ip", "::ffff:1.2.3.0/120", "'::ffff:1.2.3.0/120'" NETWORK},
+    {"ClientIpSix", "client_ip", "2001:db8::/64", ""},
+    {"ClientIpSixAlone", "client_ip", "2001:db8::1", BY_64 "'2001:db8::/64'"},
+    {"ClientIpSixCapitals", "client_ip", "2001:DB8::/64", BY_64 "'2001:db8::/64'"},
+    {"ClientIpSixLong", "client_ip", "2001:db8:0:1::7/128", BY_64 "'2001:db8:0:1::/64'"},
+    {"ClientIpSixShort", "client_ip", "2001:db8::/32",
+     "'2001:db8::/32' is more than one client: IPv6 clients are told apart by their first 64 bits "
+     "(proxy.real_ip.ipv6_prefix)"},
+    {"ClientIpSixOfAll", "client_ip", "2001:db8::1", "", 128},
+    {"ClientIpSixOf48", "client_ip", "2001:db8:1::/48", "", 48},
+    {"ClientIpSixUnknown", "client_ip", "2001:db8:1::/48", "", 0},
+    {"ClientIpWord", "client_ip", "localhost",
+     "'localhost' is no address such as 203.0.113.7 or 2001:db8::/64"},
+    {"Header", "header:X-A", "any thing?", ""},
+};
+#undef NORMAL
+#undef HOST
+#undef NETWORK
+#undef BY_64
+INSTANTIATE_TEST_SUITE_P(Values, ConditionValue, testing::ValuesIn(kValues),
+                         [](const auto& test) { return test.param.name; });
+
 INSTANTIATE_TEST_SUITE_P(Policies, BrokenResources, testing::ValuesIn(kPolicies),
                          [](const auto& test) { return test.param.name; });
 

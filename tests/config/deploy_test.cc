@@ -11,6 +11,7 @@
 #include "config/bootstrap.h"
 #include "config/read_file.h"
 #include "config/resources.h"
+#include "tests/config/folder_testing.h"
 
 namespace stint::config {
 namespace {
@@ -29,6 +30,25 @@ TEST(Deploy, ExampleFilesAreGood) {
   const auto checked = cli::check(kRoot + "/deploy/stint.example.yaml", {});
   EXPECT_EQ(checked.text, "ok: 1 provider key, 2 models, 2 API keys, 2 routes, 7 policies\n");
   EXPECT_EQ(checked.exit_code, 0);
+}
+
+TEST(Deploy, ExampleOfTheReadmeIsGood) {
+  std::vector<std::string> blocks;
+  const std::string page = read("README.md");
+  const std::string begin = "```yaml\n";
+  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at)) {
+    at += begin.size();
+    blocks.push_back(page.substr(at, page.find("```", at) - at));
+  }
+  ASSERT_EQ(blocks.size(), 3U);
+  const Folder folder;
+  folder.write("resources.yaml", blocks[1]);
+  const Environment environment{{"OPENAI_API_KEY", "sk-x"}, {"ALICE_KEY", "sk-alice"}};
+  for (const std::string& bootstrap : {blocks[0], blocks[0] + blocks[2]}) {
+    folder.write("stint.yaml", bootstrap);
+    EXPECT_EQ(cli::check(folder.path("stint.yaml"), environment).text,
+              "ok: 1 provider key, 1 model, 1 API key, 1 route, 4 policies\n");
+  }
 }
 
 TEST(Deploy, ContainerIsAllEnvironment) {

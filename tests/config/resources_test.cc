@@ -204,8 +204,8 @@ TEST(References, ToWhatIsNotThereAreWarnings) {
       warnings_of(
           "provider_keys: [{display_name: openai}]\n"
           "models:\n"
-          "  - {display_name: gpt, provider_key: opnai}\n"
-          "  - {display_name: w/*, provider_key_id: gone}\n"
+          "  - {display_name: gpt, provider_key: openai}\n"
+          "  - {display_name: w/*, provider_key: openai}\n"
           "api_keys:\n"
           "  - {display_name: demo, key: a, team_id: red, allowed_models: [gpt, w/x, xy, g*]}\n"
           "rate_limit_policies:\n"
@@ -216,10 +216,6 @@ TEST(References, ToWhatIsNotThereAreWarnings) {
           "    limits: {rpm: 1}\n"
           "    conditions: [{dimension: api_key, operator: in, value: [demo, dmo]}]\n"),
       ElementsAre(
-          "r.yaml:4:39: models[0].provider_key: there is no provider key 'opnai'; did you "
-          "mean openai?; requests for this model will fail",
-          "r.yaml:5:42: models[1].provider_key_id: there is no provider key 'gone'; requests "
-          "for this model will fail",
           "r.yaml:7:75: api_keys[0].allowed_models[2]: there is no model 'xy'",
           "r.yaml:9:39: rate_limit_policies[0].scope_ref: there is no team 'rad'; did you "
           "mean red?",
@@ -227,6 +223,53 @@ TEST(References, ToWhatIsNotThereAreWarnings) {
           "mean gpt?",
           "r.yaml:14:67: rate_limit_policies[3].conditions[0].value[1]: there is no api_key "
           "'dmo'; did you mean demo?"));
+}
+
+TEST(Routes, OnThePrefixOfAnEndpointAreWarnedAbout) {
+  EXPECT_THAT(
+      warnings_of(
+          "routes:\n  - {name: a, match: {path_prefix: /v1/models}, upstream: \"http://u\"}\n"
+          "  - {name: b, match: {path_prefix: /v1}, upstream: \"http://u\"}\n"),
+      ElementsAre("r.yaml:3:36: routes[0].match.path_prefix: only what lies below is reached: the "
+                  "gateway answers /v1/models itself"));
+}
+
+TEST(Policies, OfAnUnknownScopeAreToldThatAlone) {
+  const auto loaded = parse_resources("r.yaml",
+                                      "_format_version: \"1\"\n"
+                                      "rate_limit_policies:\n"
+                                      "  - {name: a, scope: teams, scope_ref: red, window: day, "
+                                      "max_requests: 1}\n",
+                                      {});
+  EXPECT_THAT(texts_of(loaded.faults),
+              ElementsAre("r.yaml:3:22: rate_limit_policies[0].scope: 'teams' is none of api_key, "
+                          "model, team, member, team_member"));
+  EXPECT_THAT(texts_of(loaded.warnings), IsEmpty());
+}
+
+TEST(References, KeysThatMayUseNoModelAreWarnedAbout) {
+  const std::string models =
+      "provider_keys: [{display_name: p}]\n"
+      "models:\n"
+      "  - {display_name: gpt-4o, provider_key: p}\n"
+      "  - {display_name: open/*, provider_key: p}\n"
+      "api_keys:\n";
+  EXPECT_THAT(
+      warnings_of(models +
+                  "  - {key: a}\n"
+                  "  - {key: b, allowed_models: []}\n"
+                  "  - {key: c, allowed_models: [\"*\", gpt-*, \"*4o\", open/*, op*, open/x*, "
+                  "open/*x]}\n"
+                  "  - {key: d, allowed_models: [gtp-*, \"*x\", open/, ope, o*]}\n"),
+      ElementsAre("r.yaml:7:5: api_keys[0]: has no allowed_models, and may use no model; [] "
+                  "says that it is meant",
+                  "r.yaml:10:31: api_keys[3].allowed_models[0]: there is no model that "
+                  "'gtp-*' stands for",
+                  "r.yaml:10:44: api_keys[3].allowed_models[2]: there is no model 'open/'; "
+                  "did you mean open/*?",
+                  "r.yaml:10:51: api_keys[3].allowed_models[3]: there is no model 'ope'"));
+  // Of plain routes alone: nobody may use a model.
+  EXPECT_THAT(warnings_of("api_keys: [{key: a}]\n"), IsEmpty());
 }
 
 TEST(Substitution, HappensAfterParsing) {

@@ -64,7 +64,7 @@ routes:
   - {name: wild, match: {host: "*.example.com"}, upstream: "http://u"}
   - {name: wild-deep, match: {host: "*.a.example.com"}, upstream: "http://u"}
   - {name: exact, match: {host: b.example.com, path_prefix: /}, upstream: "http://u"}
-  - {name: again, match: {path_prefix: /api}, upstream: "http://u"}
+  - {name: me-put, match: {path: /api/users/me, methods: [POST, PUT]}, upstream: "http://u"}
 )");
   const auto find = [&](std::string_view host, std::string_view path,
                         std::string_view method = "GET") {
@@ -80,6 +80,7 @@ routes:
   EXPECT_EQ(find("h", "/api/users/7"), "api-users");
   EXPECT_EQ(find("h", "/api/users/me"), "me");
   EXPECT_EQ(find("h", "/api/users/me", "POST"), "me-post");
+  EXPECT_EQ(find("h", "/api/users/me", "PUT"), "me-put");
   EXPECT_EQ(find("h", "/api/users/me/x"), "api-users");
   EXPECT_EQ(find("x.example.com", "/api"), "wild");
   EXPECT_EQ(find("x.a.example.com", "/api"), "wild-deep");

@@ -290,6 +290,15 @@ def test_unknown_provider_key_changes_nothing_at_a_reload(start, upstream):
     assert gateway.metric("stint_config_reload_failures_total") == 1
 
 
+def test_upstream_that_cannot_be_called_changes_nothing_at_a_reload(start, upstream):
+    rows = resources(upstream.origin)
+    gateway = start(rows)
+    rows["routes"] = [{"name": "r", "match": {"path": "/r"}, "upstream": "http://a/../b"}]
+    gateway.write_resources(rows)
+    until(lambda: "the resources were refused" in gateway.log(), "the reload was refused")
+    assert gateway.chat().status == 200
+
+
 def test_recovery_of_a_file_that_was_gone_is_told(start, upstream):
     gateway = start(resources(upstream.origin))
     text = gateway.resources_file.read_text()

@@ -214,7 +214,7 @@ class Tokens final : public ReferenceLimit {
  protected:
   [[nodiscard]] bool fits(std::int64_t need) const override { return value() >= need; }
   [[nodiscard]] std::int64_t remaining() const override {
-    return std::max<std::int64_t>(value(), 0);
+    return spec_.quota == 0 ? 0 : std::max<std::int64_t>(value(), 0);
   }
   [[nodiscard]] TimePoint horizon() const override {
     if (spec_.quota == 0) return counted_ + spec_.window();

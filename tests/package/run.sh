@@ -16,6 +16,8 @@ fail() {
 
 cmake --install build/release --prefix "$prefix" >"$work/install.log" || fail "cmake --install"
 
+[[ $("$prefix/bin/stint" version) == "stint "* ]] || fail "bin/stint is not there, or does not run"
+
 installed=$(cd "$prefix/include" && find . -type f | sort)
 expected=$(cd include && find ./stint -name '*.h' | sort)
 [[ $installed == "$expected" ]] || fail "installed headers are not exactly include/stint/*.h"
