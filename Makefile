@@ -2,7 +2,7 @@
 
 JOBS ?= $(shell nproc)
 
-.PHONY: help setup build run test bench lint format package clean
+.PHONY: help setup build run test bench bench-gateway bench-redis lint format package clean
 
 help:
 	@echo 'make setup            install the Debian packages that stint needs'
@@ -35,6 +35,13 @@ test:
 
 bench: build
 	@while read -r bench; do "$$bench" $(BENCH_ARGS) || exit; done < build/release/benches.txt
+
+bench-gateway: build
+	@bench/gateway/run.py
+	@bench/gateway/memory.py
+
+bench-redis: build
+	@bench/redis/run.py
 
 lint:
 	@tools/lint.sh $(if $(SINCE),--since $(SINCE))
