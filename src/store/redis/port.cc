@@ -35,6 +35,18 @@ bool too_old(std::string_view version) {
   return major < 6 || (major == 6 && minor < 2);
 }
 
+Outcome outcome_of(Answer::Fate fate) noexcept {
+  switch (fate) {
+    case Answer::Fate::admitted:
+      return Outcome::admitted;
+    case Answer::Fate::refused:
+      return Outcome::refused;
+    case Answer::Fate::undecided:
+      return Outcome::undecided;
+  }
+  std::unreachable();
+}
+
 // Counts answers of several calls down to one.
 class Join {
  public:
@@ -260,10 +272,7 @@ void Port::decided(Admission& admission) {
     const bool known = part.decided.fate != Answer::Fate::undecided;
     refused = refused || part.decided.fate == Answer::Fate::refused;
     if (shared_.options.hooks.on_decided && !admission.look) {
-      const Outcome outcome = !known                                       ? Outcome::undecided
-                              : part.decided.fate == Answer::Fate::refused ? Outcome::refused
-                                                                           : Outcome::admitted;
-      shared_.options.hooks.on_decided(part.lane->target().name(), outcome);
+      shared_.options.hooks.on_decided(part.lane->target().name(), outcome_of(part.decided.fate));
     }
     for (const std::size_t i : part.buckets) {
       record.buckets[i].maybe_charged = !known && !part.decided.uncharged;
@@ -288,8 +297,8 @@ void Port::decided(Admission& admission) {
     record.outcome = refused ? Outcome::refused : Outcome::admitted;
   }
   if (record.outcome != Outcome::admitted && !admission.look) give_back_charged(admission);
-  const Done done = std::move(admission.done);
-  const_cast<Done&>(done)();
+  Done done = std::move(admission.done);
+  done();
 }
 
 void Port::answer_locally(Admission& admission, std::span<const std::size_t> undecided,
