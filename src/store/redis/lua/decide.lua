@@ -336,6 +336,16 @@ local function read(bucket)
     end
     return
   end
+  -- Mostly one fixed window, the one that is asked for: read in one go.
+  local only = bucket.spec[1]
+  if only.kind == FIXED and not bucket.spec[2] and #raw == 43 and sub(raw, 12, 27) == only.head then
+    local version, flags, birth, n, _, _, start, used = su('<BBdBdddd', raw)
+    if version == 1 and flags == 0 and n == 1 then
+      bucket.birth, bucket.raw, bucket.layout = checked(birth, 0), raw, bucket.spec
+      bucket.states = {{l = only, start = checked(start, 0), used = checked(used, 0)}}
+      return
+    end
+  end
   local version, flags, birth, n, from = su('<BBdB', raw)
   if version ~= 1 or flags > 1 then error('holds something else than a bucket', 0) end
   bucket.birth, bucket.raw = checked(birth, 0), raw
@@ -741,7 +751,11 @@ for i = 1, n do
         -- What was stored says it all, if nobody has changed it and it holds all there is.
         local untouched = not bucket.changed and not bucket.leases and bucket.n_logs == 0 and
                           (not bucket.raw or bucket.layout == bucket.spec)
-        take_over(bucket, bucket.spec)
+        if bucket.layout == bucket.spec then
+          advance_all(bucket)
+        else
+          take_over(bucket, bucket.spec)
+        end
         if not untouched then bucket.snapshot = snapshot(bucket) end
       end
     end
@@ -830,10 +844,11 @@ local encode = {
 
 local function encoded(bucket)
   local states = bucket.states
-  local head = sp('<BBdB', 1, bucket.text and 1 or 0, bucket.birth, #states)
-  if #states == 1 and not bucket.text then
-    return head .. encode[states[1].l.kind](states[1])
+  local s = states[1]
+  if #states == 1 and s.l.kind == FIXED and not bucket.text then
+    return sp('<BBdBdddd', 1, 0, bucket.birth, 1, s.l.name, s.l.quota, s.start, s.used)
   end
+  local head = sp('<BBdB', 1, bucket.text and 1 or 0, bucket.birth, #states)
   local out = {head}
   for i = 1, #states do out[i + 1] = encode[states[i].l.kind](states[i]) end
   out[#out + 1] = bucket.text
