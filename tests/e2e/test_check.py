@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 from support.gateway import BINARY, ROOT, free_port, resources, run_stint
-from support.poll import until
 
 GOOD_RESOURCES = """\
 _format_version: "1"
@@ -279,14 +278,13 @@ def test_unknown_provider_key_changes_nothing_at_a_reload(start, upstream):
     gateway = start(rows)
     rows["models"][0]["provider_key"] = "mok"
     gateway.write_resources(rows)
-    until(lambda: "the resources were refused" in gateway.log(), "the reload was refused")
-    assert "did you mean mock?" in gateway.log()
+    gateway.wait_log("the resources were refused", "did you mean mock?")
     assert gateway.chat().status == 200
     assert gateway.metric("stint_config_reload_failures_total") == 1
     assert "good again" not in gateway.log()
     rows["models"][0]["provider_key"] = "mock"
     gateway.write_resources(rows)
-    until(lambda: "the resources are good again" in gateway.log(), "it is told")
+    gateway.wait_log("the resources are good again")
     assert gateway.metric("stint_config_reload_failures_total") == 1
 
 
@@ -295,7 +293,7 @@ def test_upstream_that_cannot_be_called_changes_nothing_at_a_reload(start, upstr
     gateway = start(rows)
     rows["routes"] = [{"name": "r", "match": {"path": "/r"}, "upstream": "http://a/../b"}]
     gateway.write_resources(rows)
-    until(lambda: "the resources were refused" in gateway.log(), "the reload was refused")
+    gateway.wait_log("the resources were refused")
     assert gateway.chat().status == 200
 
 
@@ -303,9 +301,9 @@ def test_recovery_of_a_file_that_was_gone_is_told(start, upstream):
     gateway = start(resources(upstream.origin))
     text = gateway.resources_file.read_text()
     gateway.resources_file.unlink()
-    until(lambda: "the resources were refused" in gateway.log(), "that it is gone is told")
+    gateway.wait_log("the resources were refused")
     gateway.write_resources(text)
-    until(lambda: "the resources are good again" in gateway.log(), "that it is back is told")
+    gateway.wait_log("the resources are good again")
     assert gateway.generation() == 1
 
 

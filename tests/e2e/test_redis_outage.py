@@ -114,6 +114,7 @@ class TestLocal:
     def check_logs(self, gateways, begun):
         """At most one line of a kind in ten seconds; the outages here are shorter."""
         for gateway in gateways:
+            gateway.wait_log("warn  redis is away", "warn  counting by the outage rule")
             lines = [line.split(" ", 1) for line in gateway.log().splitlines()]
             texts = [text for stamp, text in lines if instant(stamp) > begun]
             kinds = [re.sub(r"[:,].*", "", text) for text in texts if text.startswith("warn")]
@@ -126,7 +127,8 @@ class TestLocal:
         until(lambda: not any(gateway.degraded() for gateway in gateways), "all are well", 1)
         for gateway in gateways:
             assert gateway.metric("stint_store_degraded") == 0
-            assert gateway.log().rindex("redis counts") > gateway.log().rindex("redis is away")
+            log = gateway.wait_log("redis counts")
+            assert log.rindex("redis counts") > log.rindex("redis is away")
         before = fallbacks(gateways)
         assert count_together(gateways)
         assert fallbacks(gateways) == before

@@ -47,7 +47,7 @@ class TestRequests:
         rows = resources(upstream.origin, key_limit={"rpd": 1})
         one, other = [start(rows, {"ratelimit": {"backend": "memory"}}) for _ in range(2)]
         assert in_turn([one, other], 4) == [200, 200, 429, 429]
-        assert "in memory: limits hold for this process alone" in one.log()
+        one.wait_log("in memory: limits hold for this process alone")
 
     def test_plain_route(self, replicas, upstream):
         route = {"name": "pay", "match": {"path_prefix": "/pay"}, "upstream": upstream.origin}

@@ -226,7 +226,17 @@ class Gateway:
         )
 
     def log(self):
+        """What it has written so far; a request's line comes only after its answer."""
         return self._log_file.read_text(errors="replace")
+
+    def wait_log(self, *texts, seconds=5.0):
+        """Its log as soon as all of these are in it."""
+
+        def told():
+            log = self.log()
+            return log if all(text in log for text in texts) else None
+
+        return until(told, f"the log says {texts}", seconds)
 
     # --- its process
 
