@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/basic_resolver.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -81,12 +83,11 @@ NetResult<std::unique_ptr<Stream::Impl>> begin(EventLoop& loop, const Tcp::endpo
   if (::connect(fd.get(), address.get(), address.size) != 0 && errno != EINPROGRESS) {
     return std::unexpected(error_from_errno(errno, "connect to " + text));
   }
-  Socket socket(loop.executor());
-  boost::system::error_code error;
-  socket.assign(endpoint.protocol(), fd.get(), error);
-  if (error) return std::unexpected(error_from_errno(error.value(), "connect to " + text));
-  fd.release();
-  return std::make_unique<Stream::Impl>(loop, std::move(socket), text);
+  auto stream = std::make_unique<Stream::Impl>(loop, std::move(fd), text);
+  if (stream->error() != 0) {
+    return std::unexpected(error_from_errno(stream->error(), "connect to " + text));
+  }
+  return stream;
 }
 
 }  // namespace

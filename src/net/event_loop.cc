@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "net/deadline.h"
+#include "net/readiness.h"
 
 namespace stint::net {
 namespace {
@@ -21,10 +22,14 @@ constexpr auto kToken = boost::asio::as_tuple(boost::asio::use_awaitable_t<Execu
 }  // namespace
 
 struct EventLoop::Impl {
-  Impl() : deadlines([this] { schedule(); }) { timer.emplace(context); }
+  Impl() : deadlines([this] { schedule(); }) {
+    timer.emplace(context);
+    readiness.attach(context);
+  }
   ~Impl() {
     // What is destroyed with the context takes deadlines out of the queue: no timer for those.
     timer.reset();
+    readiness.detach();
   }
 
   // Has the timer fire for the earliest deadline.
@@ -47,7 +52,9 @@ struct EventLoop::Impl {
     });
   }
 
-  DeadlineQueue deadlines;  // outlives the context, which may still own streams
+  // These two outlive the context, which may still own streams.
+  DeadlineQueue deadlines;
+  Readiness readiness;
   boost::asio::io_context context{1};
   std::optional<Timer> timer;
   Duration scheduled_for = Duration::max();
@@ -81,5 +88,7 @@ Task<bool> EventLoop::wait_for(Duration span) {
 Duration EventLoop::now() const noexcept { return system_clock().steady_now(); }
 
 DeadlineQueue& EventLoop::deadlines() noexcept { return impl_->deadlines; }
+
+Readiness& EventLoop::readiness() noexcept { return impl_->readiness; }
 
 }  // namespace stint::net

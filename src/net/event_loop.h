@@ -12,6 +12,7 @@
 namespace stint::net {
 
 class DeadlineQueue;
+class Readiness;
 
 // Thread rule: `post` and `stop` from any thread; everything else on the loop's thread, or before
 // `run`.
@@ -39,6 +40,8 @@ class EventLoop {
   // The time-outs of what runs on this loop: for the parts of net, and for whoever needs a
   // deadline without a coroutine (net/deadline.h).
   [[nodiscard]] DeadlineQueue& deadlines() noexcept;
+  // The sockets of this loop: for the parts of net.
+  [[nodiscard]] Readiness& readiness() noexcept;
 
  private:
   struct Impl;

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <cerrno>
 #include <utility>
@@ -69,12 +70,10 @@ struct Listener::Impl {
         if (concerns_one_connection(errno)) continue;
         return std::unexpected(errno);
       }
-      boost::system::error_code error;
-      Socket socket(loop.executor());
-      socket.assign(protocol_of(address.storage.ss_family), accepted.get(), error);
-      if (error) return std::unexpected(ENOMEM);  // no room in epoll
-      accepted.release();
-      return Stream(std::make_unique<Stream::Impl>(loop, std::move(socket), address_text(address)));
+      auto stream =
+          std::make_unique<Stream::Impl>(loop, std::move(accepted), address_text(address));
+      if (stream->error() != 0) return std::unexpected(ENOMEM);  // no room in epoll
+      return Stream(std::move(stream));
     }
   }
 

@@ -1,10 +1,13 @@
 #include "net/stream.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <cerrno>
 #include <cstring>
@@ -21,26 +24,32 @@ constexpr unsigned kReadsAtOnce = 16;
 // Parts of a TLS write that together are at most so long go into one record.
 constexpr std::size_t kOneRecord = std::size_t{16} * 1024;
 
+using Direction = ReadySocket::Direction;
+
 }  // namespace
 
-Stream::Impl::Waiting::Waiting(DeadlineQueue& queue, Socket& socket)
+Stream::Impl::Waiting::Waiting(DeadlineQueue& queue, ReadySocket& socket)
     : deadline(queue, [this, &socket] {
         timed_out = true;
-        boost::system::error_code ignored;
-        socket.cancel(ignored);
+        socket.cancel();
       }) {}
 
-Stream::Impl::Impl(EventLoop& loop, Socket socket, std::string peer)
+Stream::Impl::Impl(EventLoop& loop, FileDescriptor socket, std::string peer)
     : loop_(loop),
-      socket_(std::move(socket)),
+      socket_(loop.readiness(), std::move(socket)),
       peer_(std::move(peer)),
       reading_(loop.deadlines(), socket_),
       writing_(loop.deadlines(), socket_) {
   const int on = 1;
-  ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 Stream::Impl::~Impl() { close(); }
+
+void Stream::Impl::note(const Attempt& attempt) noexcept {
+  if (attempt.kind == Attempt::Kind::want_read) socket_.exhausted(Direction::read);
+  if (attempt.kind == Attempt::Kind::want_write) socket_.exhausted(Direction::write);
+}
 
 Stream::Impl::Attempt Stream::Impl::try_read(std::span<char> into) {
   Attempt attempt;
@@ -49,20 +58,23 @@ Stream::Impl::Attempt Stream::Impl::try_read(std::span<char> into) {
     attempt.kind = static_cast<Attempt::Kind>(step.kind);
     attempt.bytes = step.bytes;
     attempt.error = std::move(step.error);
+    note(attempt);
     return attempt;
   }
-  const ssize_t n = ::recv(socket_.native_handle(), into.data(), into.size(), 0);
+  const ssize_t n = TEMP_FAILURE_RETRY(::recv(socket_.get(), into.data(), into.size(), 0));
   if (n > 0) {
     attempt.bytes = static_cast<std::size_t>(n);
+    if (attempt.bytes < into.size()) socket_.read_short();
   } else if (n == 0) {
     attempt.kind = Attempt::Kind::failed;
     attempt.error = make_error(NetErrc::closed);
-  } else if (errno == EAGAIN || errno == EINTR) {
+  } else if (errno == EAGAIN) {
     attempt.kind = Attempt::Kind::want_read;
   } else {
     attempt.kind = Attempt::Kind::failed;
     attempt.error = error_from_errno(errno, "read");
   }
+  note(attempt);
   return attempt;
 }
 
@@ -71,15 +83,17 @@ Stream::Impl::Attempt Stream::Impl::try_peek() {
   if (tls_) {
     TlsSession::Step step = tls_->peek();
     attempt.kind = static_cast<Attempt::Kind>(step.kind);
+    note(attempt);
     return attempt;
   }
   char byte = 0;
-  const ssize_t n = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+  const ssize_t n = TEMP_FAILURE_RETRY(::recv(socket_.get(), &byte, 1, MSG_PEEK));
+  if (n < 0 && errno == EAGAIN) {
     attempt.kind = Attempt::Kind::want_read;
   } else if (n <= 0) {
     attempt.kind = Attempt::Kind::failed;
   }
+  note(attempt);
   return attempt;
 }
 
@@ -105,6 +119,7 @@ Stream::Impl::Attempt Stream::Impl::try_write(const Parts& parts) {
     attempt.kind = static_cast<Attempt::Kind>(step.kind);
     attempt.bytes = step.bytes;
     attempt.error = std::move(step.error);
+    note(attempt);
     return attempt;
   }
   std::array<iovec, std::tuple_size_v<Parts>> vectors;
@@ -118,15 +133,16 @@ Stream::Impl::Attempt Stream::Impl::try_write(const Parts& parts) {
   msghdr message{};
   message.msg_iov = vectors.data();
   message.msg_iovlen = count;
-  const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL);
+  const ssize_t n = TEMP_FAILURE_RETRY(::sendmsg(socket_.get(), &message, MSG_NOSIGNAL));
   if (n >= 0) {
     attempt.bytes = static_cast<std::size_t>(n);
-  } else if (errno == EAGAIN || errno == EINTR) {
+  } else if (errno == EAGAIN) {
     attempt.kind = Attempt::Kind::want_write;
   } else {
     attempt.kind = Attempt::Kind::failed;
     attempt.error = error_from_errno(errno, "write");
   }
+  note(attempt);
   return attempt;
 }
 
@@ -135,8 +151,20 @@ Task<std::optional<NetError>> Stream::Impl::wait(Attempt::Kind kind, Waiting& wa
   if (before.cancelled() != boost::asio::cancellation_type::none) {
     co_return make_error(NetErrc::cancelled);
   }
-  const auto direction = kind == Attempt::Kind::want_write ? Socket::wait_write : Socket::wait_read;
-  const auto [error] = co_await socket_.async_wait(direction, kToken);
+  const auto direction = kind == Attempt::Kind::want_write ? Direction::write : Direction::read;
+  boost::system::error_code error;
+  if (!socket_.may_be_ready(direction)) {
+    auto begin = [this, direction](auto handler) {
+      socket_.wait_for(direction, std::move(handler));
+    };
+    using Signature = void(boost::system::error_code);
+    auto ended = boost::asio::async_initiate<decltype(kToken), Signature>(std::move(begin), kToken);
+    const auto [why] = co_await std::move(ended);
+    error = why;
+  } else if (reads_at_once_ >= kReadsAtOnce) {
+    constexpr boost::asio::use_awaitable_t<Executor> kPosted;
+    co_await boost::asio::post(loop_.executor(), kPosted);
+  }
   reads_at_once_ = 0;
   if (closed_) co_return make_error(NetErrc::cancelled);
   if (waiting.timed_out) co_return make_error(NetErrc::timed_out);
@@ -157,8 +185,9 @@ Task<NetResult<std::size_t>> Stream::Impl::read_some(std::span<char> into, Durat
   bool armed = false;
   Attempt attempt;
   for (;;) {
-    // After a short read there is most likely nothing yet: that system call is saved.
-    const bool skip = !armed && !tls_ && (drained_ || reads_at_once_ >= kReadsAtOnce);
+    // Where there is nothing yet a system call is saved.
+    const bool known = !tls_ && !socket_.may_be_ready(Direction::read);
+    const bool skip = !armed && (known || reads_at_once_ >= kReadsAtOnce);
     if (skip) {
       attempt.kind = Attempt::Kind::want_read;
     } else {
@@ -178,7 +207,6 @@ Task<NetResult<std::size_t>> Stream::Impl::read_some(std::span<char> into, Durat
   }
   reading_.deadline.disarm();
   if (attempt.kind == Attempt::Kind::failed) co_return std::unexpected(std::move(attempt.error));
-  drained_ = attempt.bytes < into.size();
   ++reads_at_once_;
   co_return attempt.bytes;
 }
@@ -186,13 +214,43 @@ Task<NetResult<std::size_t>> Stream::Impl::read_some(std::span<char> into, Durat
 Task<NetResult<void>> Stream::Impl::wait_readable(Duration timeout) {
   if (closed_) co_return std::unexpected(make_error(NetErrc::cancelled));
   if (tls_ && tls_->pending()) co_return NetResult<void>();
+  // What the kernel told may be of bytes that were read since.
+  if (socket_.may_be_ready(Direction::read)) {
+    if (polled(POLLIN) != 0) co_return NetResult<void>();
+    socket_.exhausted(Direction::read);
+  }
   reading_.timed_out = false;
   reading_.deadline.arm(loop_.now() + timeout);
   auto over = co_await wait(Attempt::Kind::want_read, reading_);
   reading_.deadline.disarm();
   if (over) co_return std::unexpected(std::move(*over));
-  drained_ = false;
   co_return NetResult<void>();
+}
+
+bool Stream::Impl::others_come_first() const noexcept { return loop_.readiness().more_to_come(); }
+
+Task<void> Stream::Impl::after_others() {
+  if (!others_come_first()) co_return;
+  auto begin = [this](auto handler) { loop_.readiness().call_after_them(std::move(handler)); };
+  constexpr boost::asio::use_awaitable_t<Executor> kCalled;
+  auto called = boost::asio::async_initiate<decltype(kCalled), void()>(std::move(begin), kCalled);
+  co_await std::move(called);
+}
+
+std::optional<NetResult<void>> Stream::Impl::write_now(Parts& parts) {
+  if (closed_) return std::unexpected(make_error(NetErrc::cancelled));
+  Attempt attempt = try_write(parts);
+  if (attempt.kind == Attempt::Kind::failed) return std::unexpected(std::move(attempt.error));
+  if (attempt.kind != Attempt::Kind::done) return std::nullopt;
+  bool left = false;
+  for (std::string_view& part : parts) {
+    const std::size_t taken = std::min(part.size(), attempt.bytes);
+    part.remove_prefix(taken);
+    attempt.bytes -= taken;
+    left = left || !part.empty();
+  }
+  if (left) return std::nullopt;
+  return NetResult<void>();
 }
 
 Task<NetResult<void>> Stream::Impl::write(Parts parts, Duration timeout) {
@@ -230,7 +288,6 @@ std::optional<NetResult<std::size_t>> Stream::Impl::read_waiting(std::span<char>
   Attempt attempt = try_read(into);
   if (attempt.kind == Attempt::Kind::failed) return std::unexpected(std::move(attempt.error));
   if (attempt.kind != Attempt::Kind::done) return std::nullopt;
-  drained_ = attempt.bytes < into.size();
   return attempt.bytes;
 }
 
@@ -241,22 +298,20 @@ void Stream::Impl::close() noexcept {
   closed_ = true;
   reading_.deadline.disarm();
   writing_.deadline.disarm();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+  socket_.close();
 }
 
 void Stream::Impl::close_sending() noexcept {
   if (closed_) return;
   if (tls_) tls_->shut_down();
-  boost::system::error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  ::shutdown(socket_.get(), SHUT_WR);
 }
 
 void Stream::Impl::abort() noexcept {
   if (closed_) return;
   linger reset{};
   reset.l_onoff = 1;
-  ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   tls_.reset();  // no goodbye
   close();
 }
@@ -272,14 +327,15 @@ Task<NetResult<void>> Stream::Impl::finish_connect(Duration timeout) {
     }
     int error = 0;
     socklen_t size = sizeof error;
-    ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_ERROR, &error, &size);
+    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) {
       writing_.deadline.disarm();
       co_return std::unexpected(error_from_errno(error, "connect"));
     }
-    boost::system::error_code not_connected;
-    socket_.remote_endpoint(not_connected);
-    if (!not_connected) break;  // else it was woken for nothing
+    SocketAddress peer;
+    peer.size = sizeof peer.storage;
+    if (::getpeername(socket_.get(), peer.get(), &peer.size) == 0) break;
+    socket_.exhausted(Direction::write);  // it was woken for nothing
   }
   writing_.deadline.disarm();
   co_return NetResult<void>();
@@ -287,7 +343,7 @@ Task<NetResult<void>> Stream::Impl::finish_connect(Duration timeout) {
 
 Task<NetResult<void>> Stream::Impl::shake_hands(std::shared_ptr<const TlsClientContext> tls,
                                                 std::string host, Duration timeout) {
-  tls_ = TlsSession::create(std::move(tls), socket_.native_handle(), host);
+  tls_ = TlsSession::create(std::move(tls), socket_.get(), host);
   if (!tls_) co_return std::unexpected(make_error(NetErrc::tls));
   reading_.timed_out = false;
   reading_.deadline.arm(loop_.now() + timeout);
@@ -298,8 +354,10 @@ Task<NetResult<void>> Stream::Impl::shake_hands(std::shared_ptr<const TlsClientC
       reading_.deadline.disarm();
       co_return std::unexpected(std::move(step.error));
     }
-    const auto kind = static_cast<Attempt::Kind>(step.kind);
-    auto over = co_await wait(kind, reading_);
+    Attempt attempt;
+    attempt.kind = static_cast<Attempt::Kind>(step.kind);
+    note(attempt);
+    auto over = co_await wait(attempt.kind, reading_);
     if (over) {
       reading_.deadline.disarm();
       co_return std::unexpected(std::move(*over));
@@ -322,12 +380,15 @@ Task<NetResult<void>> Stream::wait_readable(Duration timeout) {
 }
 Task<NetResult<void>> Stream::write(std::string_view first, std::string_view second,
                                     Duration timeout) {
-  return impl_->write({first, second, {}}, timeout);
+  return impl_->write(Parts{first, second, {}}, timeout);
 }
 Task<NetResult<void>> Stream::write(std::string_view first, std::string_view second,
                                     std::string_view third, Duration timeout) {
-  return impl_->write({first, second, third}, timeout);
+  return impl_->write(Parts{first, second, third}, timeout);
 }
+bool Stream::others_come_first() const noexcept { return impl_->others_come_first(); }
+Task<void> Stream::after_others() { return impl_->after_others(); }
+std::optional<NetResult<void>> Stream::write_now(Parts& parts) { return impl_->write_now(parts); }
 Task<bool> Stream::watch_for_end() { return impl_->watch_for_end(); }
 void Stream::watch(std::move_only_function<void(bool ended)> done) {
   impl_->watch(std::move(done));

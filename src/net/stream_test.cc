@@ -154,6 +154,28 @@ TEST_F(StreamTest, ReadWaitingDoesNotWait) {
   EXPECT_EQ(pair_.server.read_waiting(bytes).value().value(), 2U);
 }
 
+TEST_F(StreamTest, WriteNowTakesAtOnceWhatTheKernelTakes) {
+  Stream::Parts parts{"a", "", "bc"};
+  const auto whole = pair_.client.write_now(parts);
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_TRUE(whole->has_value());
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, 3)), "abc");
+
+  const std::string much(16 * 1024 * 1024, 'x');
+  parts = {"head", much, "end"};
+  EXPECT_FALSE(pair_.client.write_now(parts).has_value());
+  const std::size_t left = parts[0].size() + parts[1].size() + parts[2].size();
+  EXPECT_LT(left, much.size());
+  EXPECT_EQ(parts[2], "end");
+  const std::size_t taken = much.size() + 7 - left;
+  EXPECT_EQ(run(loop_, read_exactly(pair_.server, taken)).size(), taken);
+
+  pair_.client.close();
+  const auto closed = pair_.client.write_now(parts);
+  ASSERT_TRUE(closed.has_value());
+  EXPECT_EQ(closed->error().code, NetErrc::cancelled);
+}
+
 TEST_F(StreamTest, CloseEndsARead) {
   std::optional<NetErrc> ended;
   const auto reader = [](Stream& stream, std::optional<NetErrc>& into) -> Task<> {

@@ -1,7 +1,6 @@
 // How a stream is looked at without reading from it.
 #include <poll.h>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <utility>
 
 #include "net/stream_impl.h"
@@ -33,31 +32,37 @@ void Stream::Impl::watch(std::move_only_function<void(bool ended)> done) {
 
 void Stream::Impl::arm_watch() {
   auto looked = [watch = watch_](const boost::system::error_code&) {
-    Impl* const stream = watch->stream;
-    if (stream == nullptr || stream->closed_) return;
-    const Attempt attempt = stream->try_peek();
-    if (attempt.kind == Attempt::Kind::want_read || attempt.kind == Attempt::Kind::want_write) {
-      stream->arm_watch();
-      return;
-    }
-    watch->stream = nullptr;
-    stream->watch_.reset();
-    watch->done(attempt.kind == Attempt::Kind::failed);
+    if (watch->stream != nullptr) watch->stream->look();
   };
-  socket_.async_wait(Socket::wait_read,
-                     boost::asio::bind_cancellation_slot(end_watch_.slot(), std::move(looked)));
+  if (socket_.may_be_ready(ReadySocket::Direction::read) || (tls_ && tls_->pending())) {
+    loop_.post([looked = std::move(looked)] { looked({}); });
+  } else {
+    watch_->wait = socket_.wait(ReadySocket::Direction::read, std::move(looked));
+  }
+}
+
+void Stream::Impl::look() {
+  if (closed_) return;
+  const std::shared_ptr<Watch> watch = watch_;
+  const Attempt attempt = try_peek();
+  if (attempt.kind == Attempt::Kind::want_read || attempt.kind == Attempt::Kind::want_write) {
+    arm_watch();
+    return;
+  }
+  watch->stream = nullptr;
+  watch_.reset();
+  watch->done(attempt.kind == Attempt::Kind::failed);
 }
 
 void Stream::Impl::stop_watching() noexcept {
   if (watching_) {
     watching_ = false;
-    boost::system::error_code ignored;
-    socket_.cancel(ignored);
+    socket_.cancel();
   }
   if (watch_) {
     watch_->stream = nullptr;
+    if (watch_->wait) socket_.drop(watch_->wait);
     watch_.reset();
-    end_watch_.emit(boost::asio::cancellation_type::terminal);
   }
 }
 
@@ -72,7 +77,7 @@ bool Stream::Impl::peer_ended() const noexcept {
 
 int Stream::Impl::polled(short events) const noexcept {
   pollfd asked{};
-  asked.fd = const_cast<Socket&>(socket_).native_handle();
+  asked.fd = socket_.get();
   asked.events = events;
   return ::poll(&asked, 1, 0) > 0 ? asked.revents : 0;
 }
