@@ -174,6 +174,8 @@ void ClientAddresses::remove_claims(http::Fields& fields, bool trusted) const {
 ClientAddress ClientAddresses::direct(std::string_view peer) const {
   const auto address = peer_address(peer);
   if (!address) return {std::string(peer), std::string(peer)};
+  // IPv4 has one form only, which is there already.
+  if (!peer.contains(':')) return {std::string(peer), std::string(peer)};
   return client(*address);
 }
 

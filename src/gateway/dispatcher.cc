@@ -154,12 +154,12 @@ std::optional<GatewayError> Dispatcher::authenticate(Request& request) const {
 
 net::Task<bool> Dispatcher::admit_early(Request& request) {
   request.store->ask(gateway_.early(), request.attributes, Cost{});
-  co_return co_await admitted(request);
+  return admitted(request);
 }
 
 net::Task<bool> Dispatcher::admit_late(Request& request, Cost cost) {
   request.store->ask(gateway_.late(), request.attributes, cost);
-  co_return co_await admitted(request);
+  return admitted(request);
 }
 
 net::Task<bool> Dispatcher::store_answered(Request& request) {

@@ -60,12 +60,10 @@ net::Task<void> Dispatcher::forward(Request& request, Forwarding forwarding) {
 
 // The head for the client: the upstream's, without what concerns its connection, and with our
 // limits in place of its own.
-http::ResponseHead Dispatcher::client_head(Request& request, const http::ResponseHead& received) {
-  http::ResponseHead head = received;
+http::ResponseHead Dispatcher::client_head(Request& request, http::ResponseHead head) {
   http::remove_hop_by_hop(head.fields);
   head.fields.remove("Content-Length");
-  set_rate_limit_fields(head.fields, request.permit.decision(), request.style,
-                        gateway_.clock().wall_now());
+  set_rate_limit_lines(head, request.permit.decision(), request.style, gateway_.clock().wall_now());
   // A refusal that is not ours: its own Retry-After goes on, marked. The mark is ours alone.
   head.fields.remove("X-Stint-Refused-By");
   if (head.status == 429) head.fields.add("X-Stint-Refused-By", "upstream");
@@ -77,7 +75,7 @@ http::ResponseHead Dispatcher::client_head(Request& request, const http::Respons
 net::Task<void> Dispatcher::relay(Request& request, Forwarding forwarding,
                                   std::unique_ptr<http::UpstreamAnswer> answer) {
   Relay relay(request, forwarding.meter, answer->head());
-  http::ResponseHead head = client_head(request, answer->head());
+  http::ResponseHead head = client_head(request, answer->take_head());
   const auto length = answer->content_length();
   const bool bodyless = request.head().method == "HEAD" || head.status == 204 || head.status == 304;
   if (bodyless) {  // its head is its last byte

@@ -87,9 +87,10 @@ void Gateway::renew_leases() {
 std::string Gateway::new_request_id() noexcept {
   constexpr char kHex[] = "0123456789abcdef";
   const base::Id id = ids_.next();
-  std::string text = "req-";
+  std::string text = "req-00000000000000000000000000000000";
+  std::size_t at = 4;
   for (const std::uint64_t half : {id.high, id.low}) {
-    for (int shift = 60; shift >= 0; shift -= 4) text += kHex[(half >> shift) & 15];
+    for (int shift = 60; shift >= 0; shift -= 4) text[at++] = kHex[(half >> shift) & 15];
   }
   return text;
 }

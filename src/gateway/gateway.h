@@ -148,8 +148,7 @@ class Dispatcher {
 
   struct Forwarding;
   [[nodiscard]] net::Task<void> forward(Request& request, Forwarding forwarding);
-  [[nodiscard]] http::ResponseHead client_head(Request& request,
-                                               const http::ResponseHead& received);
+  [[nodiscard]] http::ResponseHead client_head(Request& request, http::ResponseHead head);
   [[nodiscard]] net::Task<void> relay(Request& request, Forwarding forwarding,
                                       std::unique_ptr<http::UpstreamAnswer> answer);
   // Until all that was taken is metered; others have their turn meanwhile.

@@ -39,14 +39,17 @@ Cost cost_of(const OpenAiRequest& asked, const config::Model& model) {
 // the answer is to come as it is, so that it can be metered.
 http::Fields fields_for(http::Fields fields, const config::ProviderKey& provider,
                         const std::string& request_id) {
+  constexpr std::string_view kReplaced[] = {"Host",          "Content-Length", "Expect",
+                                            "Authorization", "x-api-key",      "Accept-Encoding",
+                                            "Cookie",        "X-Request-Id"};
   http::remove_hop_by_hop(fields);
-  for (const char* name : {"Host", "Content-Length", "Expect", "Authorization", "x-api-key",
-                           "Accept-Encoding", "Cookie"}) {
-    fields.remove(name);
-  }
-  if (!provider.secret.empty()) fields.set("Authorization", "Bearer " + provider.secret);
-  fields.set("Accept-Encoding", "identity");
-  fields.set("X-Request-Id", request_id);
+  std::erase_if(fields.all(), [&](const http::Field& field) {
+    return std::ranges::any_of(
+        kReplaced, [&](std::string_view name) { return http::iequal(field.name, name); });
+  });
+  if (!provider.secret.empty()) fields.add("Authorization", "Bearer " + provider.secret);
+  fields.add("Accept-Encoding", "identity");
+  fields.add("X-Request-Id", request_id);
   return fields;
 }
 
@@ -55,7 +58,11 @@ http::Fields fields_for(http::Fields fields, const config::ProviderKey& provider
 net::Task<void> Dispatcher::chat_or_embeddings(Request& request) {
   const Endpoint& endpoint = *endpoint_of(request.head().path);
   request.route = endpoint.route;
-  auto early = co_await admit_early(request);
+  bool early = true;
+  if (!request.serving->snapshot().early().empty()) {
+    auto admitted = co_await admit_early(request);
+    early = admitted;
+  }
   const bool post = request.head().method == "POST";
   if (early && !post) co_return co_await wrong_method(request, "POST");
   // Refused, and what it asks for is read all the same: how long to wait is for all limits to say.

@@ -59,6 +59,7 @@ std::expected<std::vector<JsonMember>, RequestFault> scan_members(std::string_vi
                                                                   std::size_t begin,
                                                                   std::string_view path) {
   std::vector<JsonMember> members;
+  members.reserve(16);
   std::size_t at = skip_space(text, skip_space(text, begin) + 1);
   while (text[at] != '}') {
     if (text[at] == ',') at = skip_space(text, at + 1);

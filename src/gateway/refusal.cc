@@ -172,6 +172,11 @@ bool describes_limits(std::string_view name) {
   return begins("x-ratelimit-") || begins("anthropic-ratelimit-");
 }
 
+void remove_limits(http::Fields& fields) {
+  std::erase_if(fields.all(),
+                [](const http::Field& field) { return describes_limits(field.name); });
+}
+
 // --- other errors
 
 struct ErrorText {
@@ -285,9 +290,21 @@ void set_rate_limit_fields(http::Fields& fields, const Decision& decision, Heade
                            TimePoint now) {
   std::vector<HeaderField> ours = rate_limit_headers(decision, style, now);
   if (ours.empty()) return;
-  std::erase_if(fields.all(),
-                [](const http::Field& field) { return describes_limits(field.name); });
+  remove_limits(fields);
   for (HeaderField& field : ours) fields.set(std::string(field.name), std::move(field.value));
+}
+
+void set_rate_limit_lines(http::ResponseHead& head, const Decision& decision, HeaderStyle style,
+                          TimePoint now) {
+  const std::vector<HeaderField> ours = rate_limit_headers(decision, style, now);
+  if (ours.empty()) return;
+  remove_limits(head.fields);
+  std::size_t bytes = 0;
+  for (const HeaderField& field : ours) bytes += field.name.size() + field.value.size() + 4;
+  head.lines.reserve(bytes);
+  for (const HeaderField& field : ours) {
+    head.lines.append(field.name).append(": ").append(field.value).append("\r\n");
+  }
 }
 
 int status_of(GatewayError error) noexcept { return text_of(error).status; }

@@ -34,6 +34,9 @@ struct OwnAnswer {
 // nothing when no limit applied.
 void set_rate_limit_fields(http::Fields& fields, const Decision& decision, HeaderStyle style,
                            TimePoint now);
+// The same for an admitted request's answer that is passed on: written out, in `head.lines`.
+void set_rate_limit_lines(http::ResponseHead& head, const Decision& decision, HeaderStyle style,
+                          TimePoint now);
 
 // Why a request failed other than by a limit. Each has one status and one code.
 enum class GatewayError : std::uint8_t {

@@ -205,6 +205,28 @@ TEST(RateLimitFields, ReplaceAllOfTheUpstream) {
   EXPECT_EQ(fields.get("x-rate"), "7");
 }
 
+TEST(RateLimitFields, WrittenOutTheyAreTheSame) {
+  const Decision decision = {.outcome = Outcome::admitted,
+                             .limits = {standing("p", requests_per(1min, 10), 9, 1s),
+                                        standing("q", tokens_per(24h, 1'000'000), 5, 1h)}};
+  http::ResponseHead head;
+  head.fields.add("RateLimit", "4");
+  head.fields.add("X-Rate", "7");
+  set_rate_limit_lines(head, decision, kOpenAi, kNow);
+  EXPECT_EQ(head.fields.all().size(), 1U);
+
+  http::Fields fields;
+  set_rate_limit_fields(fields, decision, kOpenAi, kNow);
+  std::string lines;
+  for (const http::Field& field : fields.all()) lines += field.name + ": " + field.value + "\r\n";
+  EXPECT_EQ(head.lines, lines);
+  EXPECT_THAT(lines, HasSubstr("RateLimit-Policy: "));
+
+  http::ResponseHead unlimited;
+  set_rate_limit_lines(unlimited, {.outcome = Outcome::admitted}, kOpenAi, kNow);
+  EXPECT_EQ(unlimited.lines, "");
+}
+
 TEST(Errors, StatusAndCode) {
   const std::vector<std::pair<GatewayError, int>> statuses = {
       {GatewayError::bad_request, 400},        {GatewayError::missing_key, 401},

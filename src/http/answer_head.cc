@@ -10,6 +10,9 @@
 namespace stint::http {
 namespace {
 
+// Bytes of the lines that are the server's own, about.
+constexpr std::size_t kOwnLines = 160;
+
 bool is_the_servers(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 4> kNames = {"Connection", "Content-Length", "Keep-Alive",
                                                       "Transfer-Encoding"};
@@ -31,6 +34,9 @@ void append_two(std::string& out, unsigned number) {
 
 void append_head(std::string& out, const ResponseHead& head, const AnswerFraming& framing,
                  std::string_view date) {
+  std::size_t bytes = kOwnLines + head.lines.size();
+  for (const Field& field : head.fields.all()) bytes += field.name.size() + field.value.size() + 4;
+  out.reserve(out.size() + bytes);
   out += "HTTP/1.1 ";
   append_number(out, static_cast<unsigned>(head.status));
   out += ' ';
@@ -45,6 +51,7 @@ void append_head(std::string& out, const ResponseHead& head, const AnswerFraming
     dated = dated || iequal(field.name, "Date");
     out.append(field.name).append(": ").append(field.value).append("\r\n");
   }
+  out += head.lines;
   if (!dated) out.append("Date: ").append(date).append("\r\n");
   if (framing.chunked) out += "Transfer-Encoding: chunked\r\n";
   if (framing.length) {

@@ -34,6 +34,14 @@ TEST(AnswerHeadTest, LineFieldsAndFraming) {
             "Transfer-Encoding: chunked\r\n\r\n");
 }
 
+TEST(AnswerHeadTest, LinesFollowTheFields) {
+  ResponseHead head;
+  head.fields.add("A", "1");
+  head.lines = "B: 2\r\nC: 3\r\n";
+  EXPECT_EQ(written(head, AnswerFraming()),
+            "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nC: 3\r\nDate: now\r\n\r\n");
+}
+
 TEST(AnswerHeadTest, FramingIsTheServersToWrite) {
   ResponseHead head;
   for (const char* name : {"content-length", "Connection", "KEEP-ALIVE", "Transfer-Encoding"}) {

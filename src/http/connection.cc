@@ -59,6 +59,7 @@ Task<void> Connection::run() {
       if (!expected) co_await linger();
       break;
     }
+    if (body_done_) continue;
     const auto usable = co_await skip_body();
     if (!usable) break;
   }
@@ -72,10 +73,19 @@ Task<bool> Connection::wait_for_request() {
   std::ignore = ParsedHead(std::move(request_));
   std::ignore = std::string(std::move(text_));
   if (server_.draining && had_request_ && !stream_.readable()) co_return false;
-  idle_ = true;
-  const auto readable = co_await stream_.wait_readable(server_.limits.idle_timeout);
-  idle_ = false;
-  co_return readable.has_value();
+  const Duration deadline = server_.loop.now() + server_.limits.idle_timeout;
+  for (;;) {
+    idle_ = true;
+    const Duration left = deadline - server_.loop.now();
+    const auto readable = co_await stream_.wait_readable(left);
+    idle_ = false;
+    if (!readable) co_return false;
+    const auto read = stream_.read_waiting(input_.room(input_cap_));
+    if (!read) continue;
+    if (!*read) co_return false;
+    input_.add(**read);
+    co_return true;
+  }
 }
 
 Task<bool> Connection::read_request() {
@@ -219,6 +229,15 @@ Task<NetResult<std::string>> Connection::read_body() {
         co_await send("HTTP/1.1 100 Continue\r\n\r\n", std::string_view(), std::string_view());
     if (!sent) co_return std::unexpected(sent.error());
   }
+  if (!request_.framing.chunked && input_.size() >= request_.framing.length) {
+    // It came with its head.
+    std::string whole(input_.view().substr(0, request_.framing.length));
+    input_.consume(whole.size());
+    body_left_ = 0;
+    body_done_ = true;
+    if (gone_) arm_watch();
+    co_return std::move(whole);
+  }
   const Duration deadline = server_.loop.now() + server_.limits.body_timeout;
   auto reading = request_.framing.chunked ? read_chunks(deadline) : read_length(deadline);
   auto body = co_await std::move(reading);
@@ -282,7 +301,6 @@ Task<NetResult<std::string>> Connection::read_length(Duration deadline) {
 }
 
 Task<bool> Connection::skip_body() {
-  if (body_done_) co_return true;
   const Duration deadline = server_.loop.now() + server_.limits.body_timeout;
   while (body_left_ > 0) {
     if (input_.empty()) {

@@ -102,6 +102,7 @@ class Connection final : public Exchange {
   // Lets the client read the answer before the connection goes: closing with bytes unread would
   // reset it.
   net::Task<void> linger();
+  void broken_off() noexcept;
   net::Task<net::NetResult<void>> send(std::string_view first, std::string_view second,
                                        std::string_view third);
   // Writes `text_`: the head of the answer.

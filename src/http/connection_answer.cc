@@ -84,7 +84,12 @@ Task<NetResult<void>> Connection::respond(ResponseHead head, std::string body) {
   answer_ = Answer::finished;
   compose(std::move(head), body.size(), /*whole=*/true);
   if (coding_ == Coding::none) body.clear();
-  co_return co_await send(text_, body, std::string_view());
+  if (stream_.others_come_first()) co_await stream_.after_others();
+  net::Stream::Parts parts{text_, body, std::string_view()};
+  auto sent = stream_.write_now(parts);
+  if (!sent) co_return co_await send(parts[0], parts[1], parts[2]);
+  if (!*sent) broken_off();
+  co_return std::move(*sent);
 }
 
 Task<NetResult<void>> Connection::start(ResponseHead head,
@@ -134,12 +139,14 @@ Task<NetResult<void>> Connection::finish() {
 Task<NetResult<void>> Connection::send(std::string_view first, std::string_view second,
                                        std::string_view third) {
   auto sent = co_await stream_.write(first, second, third, server_.limits.write_timeout);
-  if (!sent) {
-    answer_ = Answer::broken;
-    stream_.abort();
-    client_has_gone();
-  }
+  if (!sent) broken_off();
   co_return std::move(sent);
+}
+
+void Connection::broken_off() noexcept {
+  answer_ = Answer::broken;
+  stream_.abort();
+  client_has_gone();
 }
 
 void Connection::abort() noexcept {

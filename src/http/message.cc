@@ -23,16 +23,8 @@ bool is_hop_by_hop(std::string_view name) noexcept {
 
 }  // namespace
 
-bool iequal(std::string_view a, std::string_view b) noexcept {
-  return a.size() == b.size() &&
-         std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
-}
-
-std::optional<std::string_view> Fields::get(std::string_view name) const noexcept {
-  for (const Field& field : fields_) {
-    if (iequal(field.name, name)) return field.value;
-  }
-  return std::nullopt;
+bool iequal_bytes(const char* a, const char* b, std::size_t size) noexcept {
+  return std::equal(a, a + size, b, [](char x, char y) { return x == y || lower(x) == lower(y); });
 }
 
 std::optional<std::string> Fields::joined(std::string_view name) const {
@@ -51,10 +43,6 @@ std::optional<std::string> Fields::joined(std::string_view name) const {
 std::size_t Fields::count(std::string_view name) const noexcept {
   return static_cast<std::size_t>(std::ranges::count_if(
       fields_, [name](const Field& field) { return iequal(field.name, name); }));
-}
-
-void Fields::add(std::string name, std::string value) {
-  fields_.push_back({std::move(name), std::move(value)});
 }
 
 void Fields::set(std::string name, std::string value) {

@@ -81,10 +81,23 @@ std::optional<std::string> normalize_escapes(std::string_view path) {
   return out;
 }
 
+// As nearly all paths are. `path` starts with a slash.
+bool is_normal(std::string_view path) noexcept {
+  bool plain = true;
+  char before = 'a';
+  for (const char c : path) {
+    plain &= c == '/' || kKinds[static_cast<unsigned char>(c)] == Kind::unreserved;
+    plain &= before != '/' || (c != '/' && c != '.');
+    before = c;
+  }
+  return plain;
+}
+
 }  // namespace
 
 std::optional<std::string> normalize_path(std::string_view path) {
   if (!path.starts_with('/')) return std::nullopt;
+  if (is_normal(path)) return std::string(path);
   const std::optional<std::string> escaped = normalize_escapes(path);
   if (!escaped) return std::nullopt;
 

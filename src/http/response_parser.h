@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "http/chunk_reader.h"
 #include "http/message.h"
@@ -47,6 +48,7 @@ class ResponseParser {
   }
 
   [[nodiscard]] const ResponseHead& head() const noexcept { return head_; }
+  [[nodiscard]] ResponseHead take_head() noexcept { return std::move(head_); }
   // What Content-Length says; of HEAD and 304 the length of the body that is not sent. Nothing
   // for chunks, for bodies that the end of the connection ends, and for 204.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept { return length_; }

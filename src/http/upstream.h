@@ -64,6 +64,8 @@ class UpstreamAnswer {
   virtual ~UpstreamAnswer() = default;
   // As it was sent, but that several equal Content-Lengths are one. Interim 1xx heads are skipped.
   [[nodiscard]] virtual const ResponseHead& head() const noexcept = 0;
+  // The same for whoever wants to keep it; `head` is empty afterwards.
+  [[nodiscard]] virtual ResponseHead take_head() noexcept = 0;
   // What Content-Length says; of HEAD and 304 the length of the body that is not sent.
   [[nodiscard]] virtual std::optional<std::uint64_t> content_length() const noexcept = 0;
   // The next bytes of the body, decoded from chunks, as soon as they are there; empty at the end,

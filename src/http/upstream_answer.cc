@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace stint::http {
@@ -67,14 +68,23 @@ net::Task<UpstreamResult<void>> PooledAnswer::send() {
     line_->sending.start(send_beside(loop_, line_, outgoing_, limits_.head_timeout));
     co_return UpstreamResult<void>();
   }
-  const auto written = co_await line_->stream.write(out.head, out.body, limits_.head_timeout);
+  if (line_->stream.others_come_first()) co_await line_->stream.after_others();
+  net::Stream::Parts parts{out.head, out.body, std::string_view()};
+  const auto now = line_->stream.write_now(parts);
+  if (now) co_return sent(*now);
+  const auto later =
+      co_await line_->stream.write(parts[0], parts[1], parts[2], limits_.head_timeout);
+  co_return sent(later);
+}
+
+UpstreamResult<void> PooledAnswer::sent(const net::NetResult<void>& written) {
   line_->sent = written.has_value();
   line_->broken = !line_->sent;
   // A server may have answered before it closed the connection: that is for await_head to find.
   const bool over = !written && written.error().code != net::NetErrc::reset &&
                     written.error().code != net::NetErrc::closed;
-  if (over || cancelled_ || timed_out_) co_return fail(written.error());
-  co_return UpstreamResult<void>();
+  if (!over && !cancelled_ && !timed_out_) return {};
+  return fail(written ? net::NetError{net::NetErrc::cancelled, "cancelled"} : written.error());
 }
 
 net::Task<void> PooledAnswer::send_beside(net::EventLoop& loop, std::shared_ptr<Line> line,
@@ -121,20 +131,27 @@ net::Task<UpstreamResult<std::string_view>> PooledAnswer::read() {
 
 net::Task<UpstreamResult<void>> PooledAnswer::receive() {
   // A read that filled the buffer says that there is more where that came from.
-  if (buffer_.empty()) {
-    buffer_.resize(kFirstBufferBytes);
-  } else if (filled_ && buffer_.size() < kLastBufferBytes) {
-    buffer_.resize(buffer_.size() * 4);
+  if (buffer_size_ == 0) {
+    resize_buffer(kFirstBufferBytes);
+  } else if (filled_ && buffer_size_ < kLastBufferBytes) {
+    resize_buffer(buffer_size_ * 4);
   }
   const Duration timeout = have_head_ ? limits_.read_timeout : limits_.head_timeout;
-  const auto got = co_await line_->stream.read_some(buffer_, timeout);
+  const std::span<char> buffer(buffer_.get(), buffer_size_);
+  const auto got = co_await line_->stream.read_some(buffer, timeout);
   if (got) {
-    filled_ = *got == buffer_.size();
-    unread_ = std::string_view(buffer_.data(), *got);
+    filled_ = *got == buffer_size_;
+    unread_ = std::string_view(buffer_.get(), *got);
   } else if (got.error().code != net::NetErrc::closed || cancelled_ || timed_out_) {
     co_return fail(got.error());
   }
   co_return UpstreamResult<void>();
+}
+
+// What was in it is used up.
+void PooledAnswer::resize_buffer(std::size_t size) {
+  buffer_ = std::make_unique_for_overwrite<char[]>(size);
+  buffer_size_ = size;
 }
 
 UpstreamResult<std::string_view> PooledAnswer::decode() {
@@ -155,7 +172,7 @@ UpstreamResult<std::string_view> PooledAnswer::decode() {
       break;
     }
     const std::string_view part = parser_.body();
-    if (begin == nullptr) begin = buffer_.data() + (part.data() - buffer_.data());
+    if (begin == nullptr) begin = buffer_.get() + (part.data() - buffer_.get());
     std::memmove(begin + size, part.data(), part.size());
     size += part.size();
   }

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "http/response_parser.h"
 #include "http/upstream.h"
@@ -39,6 +38,7 @@ class PooledAnswer final : public UpstreamAnswer {
   [[nodiscard]] bool died_unanswered() const noexcept;
 
   [[nodiscard]] const ResponseHead& head() const noexcept override { return parser_.head(); }
+  [[nodiscard]] ResponseHead take_head() noexcept override { return parser_.take_head(); }
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept override {
     return parser_.content_length();
   }
@@ -58,9 +58,12 @@ class PooledAnswer final : public UpstreamAnswer {
                                      std::shared_ptr<const Outgoing> outgoing, Duration timeout);
 
   [[nodiscard]] net::Task<UpstreamResult<void>> send();
+  // What the sending of a short request came to.
+  [[nodiscard]] UpstreamResult<void> sent(const net::NetResult<void>& written);
   [[nodiscard]] net::Task<UpstreamResult<void>> await_head();
   // Waits for bytes, which are in unread_ then; or for the end, which is then in order.
   [[nodiscard]] net::Task<UpstreamResult<void>> receive();
+  void resize_buffer(std::size_t size);
   // The next part of the body in what was received; empty: more is needed, or ended_.
   [[nodiscard]] UpstreamResult<std::string_view> decode();
   // The answer is complete: what becomes of the connection?
@@ -75,7 +78,8 @@ class PooledAnswer final : public UpstreamAnswer {
   std::shared_ptr<const Outgoing> outgoing_;
   std::shared_ptr<Line> line_;
   ResponseParser parser_;
-  std::vector<char> buffer_{};
+  std::unique_ptr<char[]> buffer_{};
+  std::size_t buffer_size_ = 0;
   std::string_view unread_{};               // the part of the buffer that is not decoded yet
   bool filled_ = false;                     // by the last read
   std::optional<std::string> malformed_{};  // found behind bytes that were good

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxMembers = 4;
 constexpr std::size_t kMaxShownName = 64;
+constexpr std::size_t kUsualFields = 8;
 // RFC 9651, section 3.3.1: an Integer has at most 15 digits.
 constexpr std::int64_t kMaxFieldInteger = 999'999'999'999'999;
 
@@ -50,36 +51,54 @@ bool same_member_name(const LimitStatus& a, const LimitStatus& b) noexcept {
          std::ranges::equal(shown_part(a), shown_part(b), {}, shown, shown);
 }
 
-void append_window(std::string& out, Duration window) {
+// Writes into room that is known to suffice.
+class Writer {
+ public:
+  explicit Writer(char* begin) noexcept : at_(begin) {}
+
+  [[nodiscard]] char* at() const noexcept { return at_; }
+  void put(char byte) noexcept { *at_++ = byte; }
+  void put(std::string_view text) noexcept { at_ = std::ranges::copy(text, at_).out; }
+  void put(std::int64_t number) noexcept { at_ = std::to_chars(at_, at_ + 20, number).ptr; }
+
+ private:
+  char* at_;
+};
+
+// At most so many bytes has a member of either field: the name with each byte escaped, unit,
+// window, algorithm, number; then the parameters.
+constexpr std::size_t kMaxMember = 2 * kMaxShownName + 128 + 128;
+
+void write_window(Writer& out, Duration window) {
   const std::int64_t count = window.count();
   if (count % kSecond == 0) {
-    append_number(out, count / kSecond);
-    out += "s";
+    out.put(count / kSecond);
+    out.put('s');
   } else if (count % kMillisecond == 0) {
-    append_number(out, count / kMillisecond);
-    out += "ms";
+    out.put(count / kMillisecond);
+    out.put(std::string_view("ms"));
   } else {
-    append_number(out, count);
-    out += "us";
+    out.put(count);
+    out.put(std::string_view("us"));
   }
 }
 
 // The bare item of a member: the same text in both fields, and another one for each limit.
-void append_member_name(std::string& out, const Decision& decision, const LimitStatus& status) {
-  out += '"';
+void write_member_name(Writer& out, const Decision& decision, const LimitStatus& status) {
+  out.put('"');
   for (const char byte : shown_part(status)) {
     const char visible = shown(byte);
-    if (visible == '"' || visible == '\\') out += '\\';
-    out += visible;
+    if (visible == '"' || visible == '\\') out.put('\\');
+    out.put(visible);
   }
-  out += '-';
-  out += to_string(status.limit.unit);
+  out.put('-');
+  out.put(to_string(status.limit.unit));
   if (status.limit.algorithm != Algorithm::concurrency) {
-    out += '-';
-    append_window(out, status.limit.window);
+    out.put('-');
+    write_window(out, status.limit.window);
     if (status.limit.algorithm != Algorithm::fixed_window) {
-      out += '-';
-      out += to_string(status.limit.algorithm);
+      out.put('-');
+      out.put(to_string(status.limit.algorithm));
     }
   }
   // Counted over the whole decision, not over what is shown: the number does not depend on how
@@ -90,17 +109,15 @@ void append_member_name(std::string& out, const Decision& decision, const LimitS
     if (same_member_name(earlier, status)) ++number;
   }
   if (number > 1) {
-    out += '-';
-    append_number(out, number);
+    out.put('-');
+    out.put(number);
   }
-  out += '"';
+  out.put('"');
 }
 
-void append_parameter(std::string& out, std::string_view name, std::int64_t value) {
-  out += ';';
-  out += name;
-  out += '=';
-  append_number(out, std::min(value, kMaxFieldInteger));
+void write_parameter(Writer& out, std::string_view name, std::int64_t value) {
+  out.put(name);
+  out.put(std::min(value, kMaxFieldInteger));
 }
 
 std::string_view quota_unit(Unit unit) noexcept {
@@ -129,19 +146,19 @@ std::int64_t policy_seconds(const Limit& limit) noexcept {
   return static_cast<std::int64_t>(std::clamp(seconds, Wide{1}, Wide{kMaxFieldInteger}));
 }
 
-void append_policy_parameters(std::string& out, const Limit& limit) {
-  append_parameter(out, "q", limit.capacity());
-  out += ";qu=\"";
-  out += quota_unit(limit.unit);
-  out += '"';
-  if (limit.unit != Unit::concurrency) append_parameter(out, "w", policy_seconds(limit));
+void write_policy_parameters(Writer& out, const Limit& limit) {
+  write_parameter(out, ";q=", limit.capacity());
+  out.put(std::string_view(";qu=\""));
+  out.put(quota_unit(limit.unit));
+  out.put('"');
+  if (limit.unit != Unit::concurrency) write_parameter(out, ";w=", policy_seconds(limit));
 }
 
-void append_standing_parameters(std::string& out, const LimitStatus& status) {
-  append_parameter(out, "r", status.remaining);
+void write_standing_parameters(Writer& out, const LimitStatus& status) {
+  write_parameter(out, ";r=", status.remaining);
   const Duration more = status.verdict == Verdict::refused ? status.wait : status.reset;
   if (status.limit.unit != Unit::concurrency && more > Duration::zero()) {
-    append_parameter(out, "t", seconds_up(more));
+    write_parameter(out, ";t=", seconds_up(more));
   }
 }
 
@@ -165,21 +182,23 @@ Ordered ordered(const Decision& decision) {
 
 void add_draft_fields(std::vector<HeaderField>& fields, const Decision& decision,
                       std::span<const LimitStatus* const> order) {
-  std::string policy;
-  std::string standing;
+  std::array<char, kMaxMembers * kMaxMember> policies;
+  std::array<char, kMaxMembers * kMaxMember> standings;
+  Writer policy(policies.data());
+  Writer standing(standings.data());
   for (const LimitStatus* status : order.first(std::min(order.size(), kMaxMembers))) {
-    if (!policy.empty()) {
-      policy += ", ";
-      standing += ", ";
+    if (status != order.front()) {
+      policy.put(std::string_view(", "));
+      standing.put(std::string_view(", "));
     }
-    const std::size_t begin = policy.size();
-    append_member_name(policy, decision, *status);
-    standing.append(policy, begin);
-    append_policy_parameters(policy, status->limit);
-    append_standing_parameters(standing, *status);
+    const char* const begin = policy.at();
+    write_member_name(policy, decision, *status);
+    standing.put(std::string_view(begin, policy.at()));
+    write_policy_parameters(policy, status->limit);
+    write_standing_parameters(standing, *status);
   }
-  fields.push_back({"RateLimit-Policy", std::move(policy)});
-  fields.push_back({"RateLimit", std::move(standing)});
+  fields.push_back({"RateLimit-Policy", std::string(policies.data(), policy.at())});
+  fields.push_back({"RateLimit", std::string(standings.data(), standing.at())});
 }
 
 // --- The styles
@@ -322,6 +341,7 @@ std::vector<HeaderField> rate_limit_headers(const Decision& decision, HeaderStyl
   if (decision.outcome == Outcome::undecided) return fields;
   const Ordered order = ordered(decision);
   if (order.empty()) return fields;
+  fields.reserve(kUsualFields);
   add_draft_fields(fields, decision, order);
   add_style_fields(fields, decision, style, order, now);
   add_retry_fields(fields, decision);
