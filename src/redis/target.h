@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -59,6 +60,16 @@ class Topology {
   };
   // `routing_key`: what is hashed, such as a key's hash tag without its braces.
   [[nodiscard]] virtual Route route(std::string_view routing_key) = 0;
+  // Where the key was before the servers were changed: another target than that of `route`. For
+  // `left` from now on the key's data may have to be brought from there. Nothing if it stays, or
+  // no change is under way.
+  struct Previous {
+    Route route;
+    Duration left{0};
+  };
+  [[nodiscard]] virtual std::optional<Previous> previous(std::string_view /*routing_key*/) {
+    return std::nullopt;
+  }
   // All there are now, for sweeps over every key. Valid until the loop goes on.
   [[nodiscard]] virtual std::span<Target* const> targets() = 0;
 

@@ -161,15 +161,23 @@ void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
 }
 
 void Lane::decided(Batch& batch, const Answer& answer) {
-  if (!answer.why.empty() && hooks_.on_fault) {
+  if (answer.fault && hooks_.on_fault) {
     hooks_.on_fault("a bucket's key cannot be read: " + answer.why);
   }
   for (std::size_t i = 0; i < batch.changes.size(); ++i) {
     Doing& doing = batch.changes[i];
-    Changed changed;
-    changed.kind = answer.changes[i] ? Changed::Kind::done : Changed::Kind::unknown;
-    if (!answer.changes[i]) changed.why = "the bucket's key cannot be read";
-    doing.done(std::move(changed));
+    switch (answer.changes[i]) {
+      case Answer::Change::done:
+        doing.done({Changed::Kind::done, {}, {}});
+        break;
+      case Answer::Change::unreadable:
+        doing.done({Changed::Kind::unknown, {}, "the bucket's key cannot be read"});
+        break;
+      case Answer::Change::moved:
+        doing.done(
+            {Changed::Kind::not_run, std::move(doing.change), "another server has the bucket now"});
+        break;
+    }
   }
   for (std::size_t i = 0; i < batch.asks.size(); ++i) {
     Decided decided{answer.admissions[i], true, {}};

@@ -73,6 +73,10 @@ class Lane {
   void change(Change change, ChangedDone done);
 
   [[nodiscard]] redis::Target& target() noexcept { return target_; }
+  // Whether nobody waits for an answer.
+  [[nodiscard]] bool idle() const noexcept {
+    return in_flight_ == 0 && asks_.empty() && changes_.empty();
+  }
 
  private:
   struct Ask {

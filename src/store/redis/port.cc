@@ -1,38 +1,23 @@
 #include "store/redis/port.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <utility>
-
-#include "store/redis/sweep.h"
 
 namespace stint::store {
 namespace {
 
-// For how long a replica announces itself at a time, and how often (three times in it).
-constexpr Duration kAnnouncedFor = std::chrono::seconds{15};
-constexpr Duration kAnnounceEvery = std::chrono::seconds{5};
 // Settlements that wait for a server that is away. Beyond it what was charged stands.
 constexpr std::size_t kMostKept = 100'000;
 constexpr std::size_t kKeptAtOnce = 1024;
 constexpr std::size_t kCarriedAtOnce = 64;
-// Of one command of a listing or a reset, which nobody's request waits for.
-constexpr Duration kSweepTimeout = std::chrono::seconds{2};
+// How long new servers have to connect before they are used as they are, and the answers of the
+// old ones to arrive.
+constexpr Duration kConnectPatience = std::chrono::seconds{1};
+constexpr Duration kLastAnswers = std::chrono::seconds{2};
+constexpr Duration kConnectLook = std::chrono::milliseconds{5};
 
 Error unavailable(const std::string& why) {
   return Error{ErrorCode::unavailable, "", why.empty() ? "the store cannot be reached" : why};
-}
-
-// "6.0.16": below 6.2. What cannot be read is not.
-bool too_old(std::string_view version) {
-  unsigned major = 0;
-  unsigned minor = 0;
-  const char* const end = version.data() + version.size();
-  const auto [dot, fault] = std::from_chars(version.data(), end, major);
-  if (fault != std::errc{} || dot == end || *dot != '.') return false;
-  if (std::from_chars(dot + 1, end, minor).ec != std::errc{}) return false;
-  return major < 6 || (major == 6 && minor < 2);
 }
 
 Outcome outcome_of(Answer::Fate fate) noexcept {
@@ -80,159 +65,57 @@ struct Port::Admission {
 };
 
 Port::Port(net::EventLoop& loop, Shared& shared, const RedisStore::MakeTopology& make)
-    : loop_(loop), shared_(shared) {
-  topology_ = make(loop, [this](std::string_view name) { return prepare(name); });
+    : loop_(loop), shared_(shared), retiring_(loop) {
+  servers_ = make_servers(make, shared.options.timeout);
+  servers_->enter();
 }
 
 Port::~Port() = default;
 
-Port::Site& Port::site(std::string_view name) {
-  auto found = sites_.find(name);
-  if (found == sites_.end()) {
-    auto made = std::make_unique<Site>();
-    made->name = name;
-    found = sites_.emplace(std::string(name), std::move(made)).first;
-  }
-  return *found->second;
-}
-
-redis::ServerOptions Port::prepare(std::string_view name) {
-  Site& where = site(name);
-  shared_.add_target(name);
-  redis::ServerOptions options;
-  options.name = name;
-  options.client_name = "stint";
-  options.scripts = {&shared_.scripts.decide, &shared_.scripts.announce, &shared_.scripts.look};
-  options.probe = announcement(where);
-  options.probe_every = kAnnounceEvery;
-  options.entropy = &shared_.entropy;
-  options.on_event = [this, &where](const redis::ServerEvent& event) { on_event(where, event); };
-  options.on_time = [this, &where](TimePoint store, Duration sent, Duration received) {
-    where.clock.learn(store, sent, received);
-    shared_.learn(where.clock.offset());
-  };
-  return options;
-}
-
-redis::Probe Port::announcement(Site& where) {
-  redis::Probe probe;
-  probe.script = &shared_.scripts.announce;
-  probe.make = [this] {
-    redis::Probe::Call call;
-    call.keys = {shared_.replicas_key};
-    call.args = {shared_.replica, std::to_string(kAnnouncedFor.count())};
-    return call;
-  };
-  probe.on_reply = [this, &where](const redis::CallResult& result) { announced(where, result); };
-  return probe;
-}
-
-void Port::announced(Site& where, const redis::CallResult& result) {
-  if (!result) return;
-  const std::int64_t replicas = (*result)[1].integer();
-  if (replicas > 0) shared_.set_replicas(replicas);
-  // The server counts as available only after this callback.
-  loop_.post([this, &where] {
-    for (redis::Target* target : topology_->targets()) {
-      if (target->name() != where.name || !target->available()) continue;
-      set_degraded(where, false, "");
-      look_at_settings(where, *target);
-      carry_back();
-      send_kept();
-    }
+std::shared_ptr<Servers> Port::make_servers(const RedisStore::MakeTopology& make,
+                                            Duration timeout) {
+  return std::make_shared<Servers>(loop_, shared_, make, timeout, [this] {
+    carry_back();
+    send_kept();
   });
 }
 
-void Port::look_at_settings(Site& where, redis::Target& target) {
-  if (where.looked_at) return;
-  where.looked_at = true;
-  where.looking = 2;
-  const Duration deadline = loop_.now() + kSweepTimeout;
-  // Whoever may not ask is not warned: both commands are often forbidden to users.
-  const std::array<std::string_view, 3> policy = {"CONFIG", "GET", "maxmemory-policy"};
-  target.command(policy, deadline, [this, &where](const redis::CallResult& result) {
-    --where.looking;
-    if (!result || result->size() < 2 || (*result)[1].text() == "noeviction") return;
-    shared_.warn("eviction " + where.name,
-                 "redis " + where.name + " may evict counters: its maxmemory-policy is " +
-                     std::string((*result)[1].text()) + ", and should be noeviction");
-  });
-  const std::array<std::string_view, 2> info = {"INFO", "server"};
-  target.command(info, deadline, [this, &where](const redis::CallResult& result) {
-    --where.looking;
-    if (!result) return;
-    constexpr std::string_view kField = "redis_version:";
-    std::string_view text = result->text();
-    const std::size_t at = text.find(kField);
-    if (at == std::string_view::npos) return;
-    text.remove_prefix(at + kField.size());
-    const std::string version(text.substr(0, text.find_first_of("\r\n")));
-    if (!too_old(version)) return;
-    shared_.warn("version " + where.name,
-                 "redis " + where.name + " is version " + version + "; 6.2 or later is needed");
-  });
+void Port::start() { servers_->start(); }
+
+net::Task<void> Port::stop() {
+  stopped_ = true;
+  co_await retiring_.join();
+  const std::shared_ptr<Servers> last = servers_;
+  co_await last->stop();
 }
 
-void Port::on_event(Site& where, const redis::ServerEvent& event) {
-  using Kind = redis::ServerEvent::Kind;
-  switch (event.kind) {
-    case Kind::connected:
-    case Kind::breaker_closed:
-      return;
-    case Kind::configuration:
-      // Such faults repeat: what is not about those two questions is told a moment later.
-      if (where.looking > 0) return;
-      return shared_.warn("configuration " + where.name + event.text,
-                          "redis " + where.name + " must be mended: " + event.text);
-    case Kind::connect_failed:
-    case Kind::lost:
-    case Kind::breaker_opened:
-      if (where.degraded) return shared_.still_degraded(where.name, event.text);
-      return set_degraded(where, true, event.text);
+void Port::replace(const RedisStore::MakeTopology& make, Duration timeout) {
+  if (stopped_) return;
+  retiring_.start(change_over(make_servers(make, timeout), ++replacement_));
+}
+
+// Goes on with the old servers until the new ones are connected, or cannot be for a while.
+net::Task<void> Port::change_over(std::shared_ptr<Servers> next, std::uint64_t number) {
+  next->start();
+  const Duration patience = loop_.now() + kConnectPatience;
+  while (!next->all_available() && loop_.now() < patience && !stopped_) {
+    co_await loop_.wait_for(kConnectLook);
   }
-}
-
-void Port::set_degraded(Site& where, bool degraded, const std::string& why) {
-  if (where.degraded == degraded) return;
-  where.degraded = degraded;
-  shared_.set_degraded(where.name, degraded, why);
-}
-
-LaneHooks Port::lane_hooks(Site& where) {
-  const RedisStoreHooks& hooks = shared_.options.hooks;
-  LaneHooks made;
-  if (hooks.on_latency) {
-    made.on_latency = [&hooks, &where](Duration span) { hooks.on_latency(where.name, span); };
+  // Whoever was told of later servers in the meantime goes on with those.
+  if (number > present_ && !stopped_) {
+    present_ = number;
+    next.swap(servers_);
+    servers_->enter();
+    next->leave();
+    carry_back();
+    send_kept();
   }
-  if (hooks.on_unknown_charges) {
-    made.on_unknown_charges = [&hooks, &where](std::size_t count) {
-      hooks.on_unknown_charges(where.name, count);
-    };
+  const Duration leave = loop_.now() + kLastAnswers;
+  while (!next->idle() && loop_.now() < leave && !stopped_) {
+    co_await loop_.wait_for(kConnectLook);
   }
-  made.on_fault = [this, &where](std::string_view text) {
-    shared_.warn("fault " + where.name, "redis " + where.name + ": " + std::string(text));
-  };
-  made.on_learned = [this, &where] { shared_.learn(where.clock.offset()); };
-  return made;
+  co_await next->stop();
 }
-
-Lane& Port::lane(std::string_view bucket_key) {
-  const redis::Topology::Route route = topology_->route(bucket_key);
-  for (const LaneOf& known : lanes_) {
-    if (known.route == route) return *known.lane;
-  }
-  Site& where = site(route.target->name());
-  auto made = std::make_unique<Lane>(loop_, *route.target, where.clock, shared_.scripts,
-                                     shared_.keys_begin, shared_.entropy,
-                                     LaneOptions{.calls_in_flight = shared_.options.calls_in_flight,
-                                                 .timeout = shared_.options.timeout},
-                                     lane_hooks(where));
-  return *lanes_.emplace_back(LaneOf{route, std::move(made)}).lane;
-}
-
-void Port::start() { topology_->start(); }
-
-net::Task<void> Port::stop() { co_await topology_->stop(); }
 
 void Port::ask(AdmissionRecord& record, bool look, Done done) {
   if (record.buckets.empty()) {
@@ -240,12 +123,29 @@ void Port::ask(AdmissionRecord& record, bool look, Done done) {
     record.now = shared_.now();
     return done();
   }
+  std::shared_ptr<Join> join;
+  for (const BucketSlot& bucket : record.buckets) {
+    if (!servers_->mover().needed(bucket.key)) continue;
+    if (join == nullptr) {
+      join = std::make_shared<Join>(
+          [this, &record, look, done = std::move(done)](const Result<void>&) mutable {
+            ask_where_it_is(record, look, std::move(done));
+          });
+    }
+    join->expect();
+    servers_->mover().bring(bucket.key, [join] { join->arrived(Changed::Kind::done, ""); });
+  }
+  if (join == nullptr) return ask_where_it_is(record, look, std::move(done));
+  join->arrived(Changed::Kind::done, "");
+}
+
+void Port::ask_where_it_is(AdmissionRecord& record, bool look, Done done) {
   auto admission = std::make_shared<Admission>();
   admission->record = &record;
   admission->look = look;
   admission->done = std::move(done);
   for (std::size_t i = 0; i < record.buckets.size(); ++i) {
-    Lane& of = lane(record.buckets[i].key);
+    Lane& of = servers_->lane(record.buckets[i].key);
     auto part = std::ranges::find(admission->parts, &of, &Admission::Part::lane);
     if (part == admission->parts.end()) {
       part = admission->parts.insert(part, Admission::Part{{}, &of, {}});
@@ -371,7 +271,7 @@ void Port::settle(AdmissionRecord& record, Settled done) {
       if (change->steps.empty()) continue;
     }
     join->expect();
-    lane(bucket.key).change(std::move(*change), [this, join](Changed changed) {
+    this->change(std::move(*change), [this, join](Changed changed) {
       if (changed.kind == Changed::Kind::not_run) keep(std::move(changed.change));
       join->arrived(changed.kind, changed.why);
     });
@@ -389,17 +289,28 @@ void Port::renew(std::span<AdmissionRecord* const> records, Done done) {
       if (!change) continue;
       if (bucket.local != 0 && shared_.local.renew(*record, i, shared_.now())) continue;
       join->expect();
-      lane(bucket.key).change(std::move(*change), [join](const Changed& changed) {
-        join->arrived(changed.kind, changed.why);
-      });
+      this->change(std::move(*change),
+                   [join](const Changed& changed) { join->arrived(changed.kind, changed.why); });
     }
   }
   join->arrived(Changed::Kind::done, "");
 }
 
-void Port::send(Change change) {
-  Lane& of = lane(change.key);
-  of.change(std::move(change), [this](Changed changed) {
+void Port::change(Change change, Lane::ChangedDone done) {
+  Mover& mover = servers_->mover();
+  if (!mover.needed(change.key)) {
+    Lane& of = servers_->lane(change.key);
+    return of.change(std::move(change), std::move(done));
+  }
+  const std::string key = change.key;
+  mover.bring(key, [this, change = std::move(change), done = std::move(done)]() mutable {
+    Lane& of = servers_->lane(change.key);
+    of.change(std::move(change), std::move(done));
+  });
+}
+
+void Port::send(Change what) {
+  change(std::move(what), [this](Changed changed) {
     if (changed.kind == Changed::Kind::not_run) keep(std::move(changed.change));
   });
 }
@@ -416,18 +327,20 @@ void Port::send_kept() {
   if (sending_kept_ > 0) return;
   const std::size_t count = std::min(kept_.size(), kKeptAtOnce);
   sending_kept_ = count;
+  kept_arrived_ = false;
   for (std::size_t i = 0; i < count; ++i) {
-    Change change = std::move(kept_.front());
+    Change next = std::move(kept_.front());
     kept_.pop_front();
-    Lane& of = lane(change.key);
-    const bool last = i + 1 == count;
-    of.change(std::move(change), [this, &of](Changed changed) {
-      if (changed.kind == Changed::Kind::not_run) keep(std::move(changed.change));
-      if (--sending_kept_ == 0 && !kept_.empty() && of.target().available()) {
+    change(std::move(next), [this](Changed changed) {
+      if (changed.kind == Changed::Kind::not_run) {
+        keep(std::move(changed.change));
+      } else {
+        kept_arrived_ = true;
+      }
+      if (--sending_kept_ == 0 && !kept_.empty() && kept_arrived_) {
         loop_.post([this] { send_kept(); });
       }
     });
-    if (last) break;
   }
 }
 
@@ -440,7 +353,9 @@ struct Port::Carried {
 };
 
 void Port::carry_back() {
-  const auto reachable = [this](std::string_view key) { return lane(key).target().available(); };
+  const auto reachable = [this](std::string_view key) {
+    return servers_->lane(key).target().available();
+  };
   std::uint64_t cursor = 0;
   do {
     LocalCounters::Taken taken =
@@ -454,7 +369,6 @@ void Port::carry(SpentBucket spent) {
   auto carried = std::make_shared<Carried>();
   carried->spent = std::move(spent);
   const SpentBucket& bucket = carried->spent;
-  Lane& of = lane(bucket.key);
 
   Change base;
   base.key = bucket.key;
@@ -468,9 +382,9 @@ void Port::carry(SpentBucket spent) {
     }
     for (Change& change : carried->unsent) keep(std::move(change));
   };
-  const auto send_one = [&](Change change) {
+  const auto send_one = [&](Change one) {
     ++carried->pending;
-    of.change(std::move(change), [this, carried, arrived](Changed changed) {
+    change(std::move(one), [this, carried, arrived](Changed changed) {
       if (changed.kind == Changed::Kind::not_run) {
         carried->unsent.push_back(std::move(changed.change));
       } else {
@@ -512,67 +426,6 @@ void Port::carry(SpentBucket spent) {
   if (!counters.steps.empty()) send_one(std::move(counters));
   for (Change& change : by_id) send_one(std::move(change));
   arrived();
-}
-
-// A cursor of the store: 8 bits of target, 8 of SweepCursor::skip, 48 of SweepCursor::scan.
-namespace {
-
-constexpr std::uint64_t kScanBits = (std::uint64_t{1} << 48) - 1;
-
-SweepCursor sweep_cursor(std::uint64_t cursor) {
-  return {cursor & kScanBits, static_cast<std::uint8_t>(cursor >> 48 & 0xFF)};
-}
-
-std::uint64_t store_cursor(std::size_t target, std::size_t targets, const SweptPage& page) {
-  if (page.more) {
-    return std::uint64_t{target} << 56 | std::uint64_t{page.next.skip} << 48 |
-           (page.next.scan & kScanBits);
-  }
-  return target + 1 < targets ? std::uint64_t{target + 1} << 56 : 0;
-}
-
-}  // namespace
-
-void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
-                BucketPage& page, Done done) {
-  page = {};
-  const auto targets = topology_->targets();
-  const std::size_t target = cursor >> 56;
-  if (target >= targets.size()) return done();
-  SweepRequest request{shared_.keys_begin, std::string(pattern), sweep_cursor(cursor), page_size,
-                       loop_.now() + kSweepTimeout};
-  sweep(*targets[target], shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &page,
-         done = std::move(done)](SweptPage swept) mutable {
-          if (!swept.error.empty())
-            shared_.warn("list", "a listing of Redis failed: " + swept.error);
-          for (SweptBucket& bucket : swept.buckets) page.buckets.push_back(std::move(bucket.info));
-          page.next = store_cursor(target, count, swept);
-          done();
-        });
-}
-
-void Port::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page, Done done) {
-  constexpr std::size_t kAtOnce = 256;
-  page = {};
-  const auto targets = topology_->targets();
-  const std::size_t target = cursor >> 56;
-  if (target >= targets.size()) return done();
-  redis::Target& of = *targets[target];
-  SweepRequest request{shared_.keys_begin, std::string(pattern), sweep_cursor(cursor), kAtOnce,
-                       loop_.now() + kSweepTimeout};
-  sweep(of, shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &of, &page,
-         done = std::move(done)](SweptPage swept) mutable {
-          if (!swept.error.empty())
-            shared_.warn("reset", "a reset in Redis failed: " + swept.error);
-          page.next = store_cursor(target, count, swept);
-          remove_buckets(of, shared_.keys_begin, swept.buckets, loop_.now() + kSweepTimeout,
-                         [&page, done = std::move(done)](std::size_t removed) mutable {
-                           page.removed = removed;
-                           done();
-                         });
-        });
 }
 
 }  // namespace stint::store

@@ -3,19 +3,15 @@
 
 #include <cstddef>
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "net/event_loop.h"
-#include "redis/target.h"
 #include "store/redis/change.h"
-#include "store/redis/lane.h"
 #include "store/redis/redis_store.h"
-#include "store/redis/server_clock.h"
+#include "store/redis/servers.h"
 #include "store/redis/shared.h"
 
 namespace stint::store {
@@ -32,6 +28,8 @@ class Port {
   [[nodiscard]] net::EventLoop& loop() noexcept { return loop_; }
   void start();
   [[nodiscard]] net::Task<void> stop();
+  // Other servers from soon on: see RedisStore::replace. After `start`.
+  void replace(const RedisStore::MakeTopology& make, Duration timeout);
 
   // See RateStore.
   void ask(AdmissionRecord& record, bool look, Done done);
@@ -42,29 +40,15 @@ class Port {
             Done done);
 
  private:
-  // A server, by the name of its target.
-  struct Site {
-    std::string name;
-    ServerClock clock;
-    bool degraded = true;    // until it is connected
-    bool looked_at = false;  // its settings were
-    int looking = 0;         // questions about them that are under way
-  };
   struct Admission;
   struct Carried;
 
-  [[nodiscard]] redis::ServerOptions prepare(std::string_view name);
-  [[nodiscard]] redis::Probe announcement(Site& site);
-  [[nodiscard]] Site& site(std::string_view name);
-  void on_event(Site& site, const redis::ServerEvent& event);
-  void set_degraded(Site& site, bool degraded, const std::string& why);
-  void announced(Site& site, const redis::CallResult& result);
-  // Warns about settings under which counters would be lost, and servers that are too old.
-  void look_at_settings(Site& site, redis::Target& target);
+  [[nodiscard]] std::shared_ptr<Servers> make_servers(const RedisStore::MakeTopology& make,
+                                                      Duration timeout);
+  [[nodiscard]] net::Task<void> change_over(std::shared_ptr<Servers> next, std::uint64_t number);
 
-  [[nodiscard]] Lane& lane(std::string_view bucket_key);
-  [[nodiscard]] LaneHooks lane_hooks(Site& site);
-
+  // When its buckets are where they belong.
+  void ask_where_it_is(AdmissionRecord& record, bool look, Done done);
   void decided(Admission& admission);
   void answer_locally(Admission& admission, std::span<const std::size_t> undecided,
                       const std::string& why);
@@ -73,6 +57,8 @@ class Port {
   void give_back_charged(Admission& admission);
   static void settle_carried(Change& change, bool maybe_charged);
 
+  // By the bucket's lane, when the bucket is where it belongs.
+  void change(Change change, Lane::ChangedDone done);
   // Sends a change whose answer nobody waits for; kept for later if it cannot be sent.
   void send(Change change);
   void keep(Change change);
@@ -83,15 +69,14 @@ class Port {
 
   net::EventLoop& loop_;
   Shared& shared_;
-  std::map<std::string, std::unique_ptr<Site>, std::less<>> sites_;
-  std::unique_ptr<redis::Topology> topology_;
-  struct LaneOf {
-    redis::Topology::Route route;
-    std::unique_ptr<Lane> lane;
-  };
-  std::vector<LaneOf> lanes_;  // few
+  std::shared_ptr<Servers> servers_;
+  bool stopped_ = false;
+  std::uint64_t replacement_ = 0;  // the last that was begun
+  std::uint64_t present_ = 0;      // the one whose servers are in use
+  net::TaskGroup retiring_;
   std::deque<Change> kept_;
   std::size_t sending_kept_ = 0;
+  bool kept_arrived_ = false;  // some of those that are being sent
 };
 
 }  // namespace stint::store

@@ -44,6 +44,12 @@ void RedisStore::add_loop(net::EventLoop& loop, const MakeTopology& make) {
   impl_->ports.push_back(std::make_unique<Port>(loop, impl_->shared, make));
 }
 
+void RedisStore::replace(MakeTopology make, Duration timeout) {
+  for (const auto& port : impl_->ports) {
+    port->loop().post([&port = *port, make, timeout] { port.replace(make, timeout); });
+  }
+}
+
 void RedisStore::start(net::EventLoop& loop) { impl_->port_of(loop).start(); }
 
 net::Task<void> RedisStore::stop(net::EventLoop& loop) {

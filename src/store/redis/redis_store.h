@@ -28,6 +28,8 @@ struct RedisStoreHooks {
   std::function<void(std::string_view target, std::size_t)> on_unknown_charges{};
   // Whether the outage rule decides for this target's buckets, and if so why; told when it changes.
   std::function<void(std::string_view target, bool, std::string_view why)> on_degraded{};
+  // No loop has this target any more.
+  std::function<void(std::string_view target)> on_removed{};
   // What an operator should know; the same kind at most once in ten seconds.
   std::function<void(std::string_view)> on_warning{};
 };
@@ -74,6 +76,11 @@ class RedisStore final : public RateStore {
 
   // Before `start`, for each loop; at least one.
   void add_loop(net::EventLoop& loop, const MakeTopology& make);
+  // Other servers from soon on, for every loop: what is under way is finished where it was begun,
+  // and nothing moves but the calls. The old servers are used until the new ones are connected, for
+  // at most a second. After every loop's `start`; any thread. `make` is called on each loop's
+  // thread; what it needs must live as long as it does.
+  void replace(MakeTopology make, Duration timeout);
   // Begins to connect. On the loop's thread, or before it runs.
   void start(net::EventLoop& loop);
   // On the loop's thread: sends what must not wait, and closes the loop's connections. Calls that

@@ -288,6 +288,7 @@ std::optional<Parts> take_apart(const Plan& plan, const redis::Value& reply, Tim
   parts.changed = reply[3].text();
   if (!reply[2].is(Kind::text) || !reply[3].is(Kind::text) ||
       parts.admitted.size() != 2 * plan.ops() || parts.changed.size() != plan.changes() ||
+      parts.changed.find_first_not_of(std::string_view("\0\1\2", 3)) != std::string_view::npos ||
       reply.size() != 4 + plan.asked_buckets().size()) {
     return std::nullopt;
   }
@@ -319,7 +320,9 @@ Answer replay(const Plan& plan, const redis::Value& reply) {
     return answer;
   }
   answer.kind = Answer::Kind::decided;
-  for (const char changed : parts->changed) answer.changes.push_back(changed != '\0');
+  for (const char changed : parts->changed) {
+    answer.changes.push_back(static_cast<Answer::Change>(changed));
+  }
 
   ByteReader admitted(parts->admitted);
   std::vector<std::uint16_t> left;  // of each op: how many more of it were admitted
@@ -330,7 +333,12 @@ Answer replay(const Plan& plan, const redis::Value& reply) {
     std::uint16_t& count = left[asked.op];
     if (count == kUndecided) {
       const Bucket* bad = steps.bad_bucket(asked);
-      answer.why = bad != nullptr ? bad->bad : "undecided by the script";
+      if (bad != nullptr && bad->bad == "moved") {
+        if (!answer.fault) answer.why = "another server has the bucket now";
+      } else {
+        answer.why = bad != nullptr ? bad->bad : "undecided by the script";
+        answer.fault = true;
+      }
       answer.admissions.push_back(Answer::Fate::undecided);
       continue;
     }

@@ -27,8 +27,10 @@ struct Answer {
   TimePoint now{};
   // Of plan.asked(), in its order. Undecided: a bucket's key holds something else; `why` says so.
   std::vector<Fate> admissions{};
-  std::vector<bool> changes{};  // whether each was carried out
+  enum class Change : std::uint8_t { unreadable, done, moved };  // as decide.lua writes them
+  std::vector<Change> changes{};
   std::string why{};
+  bool fault = false;  // `why` is one: the bucket has not just moved to another server
   // Admissions of which the steps in this program and those in the script say different things.
   std::size_t disagreements = 0;
 };

@@ -14,6 +14,8 @@ redis::Script make(const char* name, std::string_view prelude, std::string_view 
 Scripts::Scripts(std::string_view prelude)
     : decide(make("decide", prelude, lua::decide)),
       announce(make("announce", prelude, lua::announce)),
-      look(make("look", prelude, lua::look)) {}
+      look(make("look", prelude, lua::look)),
+      take(make("take", prelude, lua::take)),
+      install(make("install", prelude, lua::install)) {}
 
 }  // namespace stint::store

@@ -13,6 +13,8 @@ extern const std::string_view prelude;
 extern const std::string_view decide;
 extern const std::string_view announce;
 extern const std::string_view look;
+extern const std::string_view take;
+extern const std::string_view install;
 }  // namespace lua
 
 // Immutable; must outlive the stores that use it.
@@ -24,6 +26,8 @@ struct Scripts {
   redis::Script decide;
   redis::Script announce;
   redis::Script look;
+  redis::Script take;
+  redis::Script install;
 };
 
 }  // namespace stint::store

@@ -52,11 +52,31 @@ void Shared::warn(const std::string& kind, const std::string& text) {
   options.hooks.on_warning(text);
 }
 
-void Shared::add_target(std::string_view target) {
-  const base::MutexLock lock(mutex_);
-  Health& health = health_[std::string(target)];
-  ++health.degraded_loops;
-  health.why = "not connected yet";
+void Shared::add_target(std::string_view target, bool degraded) {
+  bool well = false;
+  {
+    const base::MutexLock lock(mutex_);
+    Health& health = health_[std::string(target)];
+    ++health.loops;
+    if (degraded) {
+      ++health.degraded_loops;
+      health.why = "not connected yet";
+    }
+    well = health.degraded_loops == 0 && health.loops == 1;
+  }
+  if (well && options.hooks.on_degraded) options.hooks.on_degraded(target, false, "");
+}
+
+void Shared::remove_target(std::string_view target, bool degraded) {
+  bool gone = false;
+  {
+    const base::MutexLock lock(mutex_);
+    const auto found = health_.find(target);
+    if (degraded) --found->second.degraded_loops;
+    gone = --found->second.loops == 0;
+    if (gone) health_.erase(found);
+  }
+  if (gone && options.hooks.on_removed) options.hooks.on_removed(target);
 }
 
 void Shared::set_degraded(std::string_view target, bool degraded, const std::string& why) {

@@ -35,8 +35,10 @@ class Shared {
   // Tells it unless something of the same kind was told in the last ten seconds.
   void warn(const std::string& kind, const std::string& text);
 
-  // A loop has a server that it is not connected with yet, which is nothing to tell about.
-  void add_target(std::string_view target);
+  // A loop has this server now. That it is not connected with it yet is nothing to tell about.
+  void add_target(std::string_view target, bool degraded);
+  // A loop has this server no more.
+  void remove_target(std::string_view target, bool degraded);
   // One of the loops says how it stands with a server, when that changes; the first one that is in
   // trouble and the last one that is not are told on.
   void set_degraded(std::string_view target, bool degraded, const std::string& why);
@@ -56,6 +58,7 @@ class Shared {
 
  private:
   struct Health {
+    int loops = 0;
     int degraded_loops = 0;
     bool told = false;  // that it is degraded
     std::string why;

@@ -20,10 +20,12 @@
 -- admissions.
 -- Reply: {1, now, admitted, changed, bucket...}
 --   admitted           H of each admission: how many of `count` (65535: undecided)
---   changed            B of each change: 1 done, 0 not (its bucket cannot be read)
+--   changed            B of each change: 1 done, 0 not (its bucket cannot be read), 2 not, because
+--                      another server has the bucket now
 --   bucket             of those that admissions ask, in the order of the plan: what its key held
 --                      (nil: nothing) if that says it all; else its state after the changes and
---                      before the admissions (see `snapshot`), or "!" and an error
+--                      before the admissions (see `snapshot`), or "!" and an error ("moved":
+--                      another server has it now)
 --
 -- Every read comes before the first write: scripts do not roll back. What one bucket's key holds
 -- concerns the admissions that ask it, and no others.
@@ -377,6 +379,11 @@ local function read(bucket)
   end
 end
 
+-- Whether another server counts the bucket now: see take.lua.
+local function moved(bucket)
+  return call('TYPE', bucket.key).ok == 'list' and call('LINDEX', bucket.key, 0) == 'moved'
+end
+
 -- A bucket is as it was when it was used last until it is known by which limits it goes on.
 local function advance_all(bucket)
   if bucket.advanced then return end
@@ -556,7 +563,10 @@ for i = 1, n do
   end
   buckets[i] = bucket
   local ok, why = pcall(read, bucket)
-  if not ok then bucket.bad = type(why) == 'table' and why.err or tostring(why) end
+  if not ok then
+    bucket.moved = moved(bucket)
+    bucket.bad = bucket.moved and 'moved' or type(why) == 'table' and why.err or tostring(why)
+  end
 end
 
 local changed = {}
@@ -581,7 +591,7 @@ for i = 1, n do
       bucket.dirty, bucket.changed = true, true
     end
   end
-  changed[i] = bucket.bad and '\0' or '\1'
+  changed[i] = bucket.moved and '\2' or bucket.bad and '\0' or '\1'
 end
 
 -- The state that a bucket's admissions start from: "=", d birth, then by algorithm
