@@ -55,6 +55,7 @@ PUBLIC_HEADERS = {
     "outage.h": "limit",
     "attributes.h": "policy",
     "policy.h": "policy",
+    "hash_ring.h": "ring",
     "limiter.h": "admission",
     "redis.h": "embed",
 }

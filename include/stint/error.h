@@ -13,6 +13,7 @@ enum class ErrorCode : std::uint8_t {
   invalid_argument,  // a value outside what its declaration allows; `Error::field` names it
   already_settled,   // the reservation was committed, released or cancelled before
   not_found,         // what was asked for does not exist
+  already_exists,    // what was to be made is there already
   unavailable,       // the store could not answer in time
 };
 
@@ -24,6 +25,8 @@ enum class ErrorCode : std::uint8_t {
       return "already_settled";
     case ErrorCode::not_found:
       return "not_found";
+    case ErrorCode::already_exists:
+      return "already_exists";
     case ErrorCode::unavailable:
       return "unavailable";
   }
