@@ -75,10 +75,7 @@ std::optional<std::string> as_optional(const std::string& text) {
 
 int serve(const std::string& file, const config::Environment& environment) {
   if (!is_configured(file, environment)) return say_how_to_configure();
-  const auto load = [file, environment] {
-    return config::load_bootstrap(as_optional(file), environment);
-  };
-  auto loaded = load();
+  auto loaded = config::load_bootstrap(as_optional(file), environment);
   for (const config::Fault& warning : loaded.warnings) {
     std::fprintf(stderr, "stint: warning: %s\n", to_string(warning).c_str());
   }
@@ -86,7 +83,7 @@ int serve(const std::string& file, const config::Environment& environment) {
     std::fprintf(stderr, "stint: %s\n", to_string(fault).c_str());
   }
   if (!loaded.value) return 1;
-  Service service(std::move(*loaded.value), environment, load);
+  Service service(std::move(*loaded.value), environment, file);
   if (auto started = service.start(); !started) {
     std::fprintf(stderr, "stint: %s\n", started.error().text.c_str());
     return 1;

@@ -1,92 +1,113 @@
 #include "redis_wiring.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/entropy.h"
-#include "redis/single.h"
 
 namespace stint::app {
 namespace {
 
-// How long a check at the start may take: the look-up, the connection and the login.
+// How long a check of a server at the start may take: the look-up, the connection and the login.
 constexpr Duration kCheck = std::chrono::seconds{2};
 constexpr Duration kLook = std::chrono::milliseconds{10};
-
-std::expected<redis::ServerAddress, std::string> address_of(const config::Redis& redis) {
-  auto address = redis::parse_url(redis.url);
-  if (!address) return std::unexpected("ratelimit.redis.url: " + address.error());
-  // What the URL does not say, its neighbours may.
-  if (address->username.empty()) address->username = redis.username;
-  if (address->password.empty()) address->password = redis.password;
-  if (address->database == 0) address->database = static_cast<std::uint32_t>(redis.database);
-  return address;
-}
+constexpr Duration kLongestHandover = std::chrono::hours{1};
 
 }  // namespace
 
 std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
     const config::RateLimit& ratelimit, observe::Metrics& metrics, const observe::Log& log) {
   if (!ratelimit.redis) return nullptr;
-  const config::Redis& redis = *ratelimit.redis;
-  std::unique_ptr<RedisWiring> wiring(new RedisWiring);
-  auto address = address_of(redis);
-  if (!address) return std::unexpected(std::move(address.error()));
-  wiring->address_ = std::move(*address);
-  if (wiring->address_.tls) {
-    auto tls = net::TlsClientContext::create({.ca_file = redis.tls.ca_file,
-                                              .cert_file = redis.tls.cert_file,
-                                              .key_file = redis.tls.key_file,
-                                              .verify = redis.tls.verify});
-    if (!tls) return std::unexpected("ratelimit.redis.tls: " + tls.error().text);
-    wiring->tls_ = std::move(*tls);
-  }
-  wiring->metrics_ =
-      std::make_unique<gateway::ShardMetrics>(metrics, redis::to_string(wiring->address_));
-  const gateway::ShardMetrics shard = *wiring->metrics_;  // counts into the same series
-  shard.set_degraded(true);                               // until it is connected
+  std::unique_ptr<RedisWiring> wiring(new RedisWiring(metrics));
+  auto plan = RedisPlan::create(*ratelimit.redis);
+  if (!plan) return std::unexpected(std::move(plan.error()));
+  wiring->plan_ = std::move(*plan);
+  wiring->show(*wiring->plan_);
 
   store::RedisStoreOptions options;
   options.key_prefix = ratelimit.key_prefix;
-  options.timeout = redis.timeout;
+  options.timeout = wiring->plan_->timeout();
   options.replicas = ratelimit.replicas;
   options.max_buckets = ratelimit.max_buckets;
   options.lease_ttl = ratelimit.concurrency_ttl;
-  options.hooks.on_latency = [shard](std::string_view, Duration took) { shard.answered(took); };
-  options.hooks.on_decided = [shard](std::string_view, Outcome outcome) {
-    shard.decided(outcome);
-    if (outcome == Outcome::undecided) shard.fell_back();
-  };
-  options.hooks.on_unknown_charges = [shard](std::string_view, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) shard.lost_track();
-  };
-  options.hooks.on_degraded = [shard, &log](std::string_view target, bool degraded,
-                                            std::string_view why) {
-    shard.set_degraded(degraded);
-    const std::string server(target);
-    if (!degraded) return log.info("redis counts", {{"server", server}});
-    log.warn("redis is away: the outage rule decides",
-             {{"server", server}, {"why", std::string(why)}});
-  };
-  options.hooks.on_warning = [&log](std::string_view text) { log.warn(text); };
+  options.hooks = wiring->hooks(log);
   wiring->store_ = std::make_shared<store::RedisStore>(std::move(options), system_clock(),
                                                        base::system_entropy());
   return wiring;
 }
 
-redis::ServerOptions RedisWiring::complete(redis::ServerOptions server) const {
-  server.address = address_;
-  server.tls = tls_;
-  return server;
+store::RedisStoreHooks RedisWiring::hooks(const observe::Log& log) {
+  store::RedisStoreHooks hooks;
+  hooks.of_target = [this](std::string_view target) {
+    const gateway::ShardMetrics shard(metrics_, target);  // counts into the same series
+    store::RedisTargetHooks of_target;
+    of_target.on_latency = [shard](Duration took) { shard.answered(took); };
+    of_target.on_decided = [shard](Outcome outcome) {
+      shard.decided(outcome);
+      if (outcome == Outcome::undecided) shard.fell_back();
+    };
+    of_target.on_unknown_charges = [shard](std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) shard.lost_track();
+    };
+    return of_target;
+  };
+  hooks.on_degraded = [this, &log](std::string_view target, bool degraded, std::string_view why) {
+    set_degraded(target, degraded);
+    const std::string server(target);
+    if (!degraded) return log.info("redis counts", {{"server", server}});
+    log.warn("redis is away: the outage rule decides",
+             {{"server", server}, {"why", std::string(why)}});
+  };
+  hooks.on_removed = [this](std::string_view target) {
+    const base::MutexLock lock(mutex_);
+    const auto found = shards_.find(target);
+    if (found != shards_.end()) shards_.erase(found);
+  };
+  hooks.on_warning = [&log](std::string_view text) { log.warn(text); };
+  return hooks;
 }
 
-void RedisWiring::add_loop(net::EventLoop& loop) {
-  store_->add_loop(loop, [this](net::EventLoop& on, const store::RedisStore::Prepare& prepare) {
-    redis::ServerOptions server = complete(prepare(redis::to_string(address_)));
-    return std::make_unique<redis::Single>(on, std::move(server));
-  });
+void RedisWiring::show(const RedisPlan& plan) {
+  const base::MutexLock lock(mutex_);
+  for (const RedisPlan::Server& server : plan.servers()) {
+    const auto [shard, fresh] =
+        shards_.try_emplace(server.name, gateway::ShardMetrics(metrics_, server.name));
+    if (fresh) shard->second.set_degraded(true);  // until it is connected
+  }
+}
+
+void RedisWiring::set_degraded(std::string_view server, bool degraded) const {
+  const base::MutexLock lock(mutex_);
+  const auto shard = shards_.find(server);
+  if (shard != shards_.end()) shard->second.set_degraded(degraded);
+}
+
+store::RedisStore::MakeTopology RedisWiring::make() const {
+  return [plan = plan_, handover = std::min(longest_window_, kLongestHandover)](
+             net::EventLoop& loop, const store::RedisStore::Prepare& prepare) {
+    return plan->make(loop, prepare, handover);
+  };
+}
+
+void RedisWiring::add_loop(net::EventLoop& loop) { store_->add_loop(loop, make()); }
+
+std::expected<void, std::string> RedisWiring::reload(const config::Redis& redis) {
+  auto plan = RedisPlan::create(redis);
+  if (!plan) return std::unexpected(std::move(plan.error()));
+  plan_ = std::move(*plan);
+  show(*plan_);
+  store_->replace(make(), plan_->timeout());
+  return {};
 }
 
 std::expected<void, std::string> RedisWiring::check() const {
+  for (const RedisPlan::Server& server : plan_->servers()) {
+    if (auto reached = check(server); !reached) return reached;
+  }
+  return {};
+}
+
+std::expected<void, std::string> RedisWiring::check(const RedisPlan::Server& server) const {
   net::EventLoop loop;
   net::TaskGroup tasks(loop);
   std::string why = "no answer within " + std::to_string(kCheck.count() / 1'000'000) + " s";
@@ -104,8 +125,8 @@ std::expected<void, std::string> RedisWiring::check() const {
       over = true;
     }
   };
-  redis::Server server(loop, complete(std::move(options)));
-  server.start();
+  redis::Server checked(loop, plan_->complete(std::move(options), server));
+  checked.start();
   const auto wait = [](net::EventLoop& on, redis::Server& tried, const bool& done,
                        Duration until) -> net::Task<void> {
     while (!done && on.now() < until) {
@@ -113,7 +134,7 @@ std::expected<void, std::string> RedisWiring::check() const {
     }
     co_await tried.stop();
   };
-  tasks.start(wait(loop, server, over, loop.now() + kCheck));
+  tasks.start(wait(loop, checked, over, loop.now() + kCheck));
   const auto end = [](net::TaskGroup& group, net::EventLoop& on) -> net::Task<void> {
     co_await group.join();
     on.post([&on] { on.stop(); });
@@ -122,7 +143,7 @@ std::expected<void, std::string> RedisWiring::check() const {
   ending.start(end(tasks, loop));
   loop.run();
   if (reached) return {};
-  return std::unexpected("ratelimit.redis: " + redis::to_string(address_) + ": " + why);
+  return std::unexpected("ratelimit.redis: " + redis::to_string(server.address) + ": " + why);
 }
 
 gateway::StoreHealth RedisWiring::health() const {
@@ -136,7 +157,7 @@ gateway::StoreHealth RedisWiring::health() const {
 }
 
 std::string RedisWiring::description() const {
-  return "redis " + redis::to_string(address_) + ", shared by all replicas";
+  return plan_->description() + ", shared by all replicas";
 }
 
 }  // namespace stint::app

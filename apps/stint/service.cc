@@ -51,11 +51,13 @@ std::string cannot_listen(const std::string& addr, const net::NetError& error) {
 
 }  // namespace
 
-Service::Service(config::Bootstrap bootstrap, config::Environment environment, Reread reread)
+Service::Service(config::Bootstrap bootstrap, config::Environment environment,
+                 const std::string& bootstrap_file)
     : bootstrap_(std::move(bootstrap)),
       environment_(std::move(environment)),
-      reread_(std::move(reread)),
+      redis_now_(bootstrap_.ratelimit.redis),
       log_(log_options(bootstrap_.observability)) {
+  if (!bootstrap_file.empty()) bootstrap_source_.emplace(bootstrap_file);
   auto wired = RedisWiring::create(bootstrap_.ratelimit, metrics_, log_);
   wired ? void(redis_ = std::move(*wired)) : void(redis_fault_ = std::move(wired.error()));
   make_gateway();
@@ -91,9 +93,9 @@ void Service::on_decision(std::function<void(const Decision&, std::string_view)>
 std::expected<void, StartError> Service::start() {
   signals_.emplace(loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP});
   if (auto ok = open_workers(); !ok) return ok;
-  if (auto ok = open_store(); !ok) return ok;
   if (auto ok = open_metrics(); !ok) return ok;
   if (auto ok = load_resources(); !ok) return ok;
+  if (auto ok = open_store(); !ok) return ok;
   // What is started must be stopped: nothing may fail from here on.
   if (redis_) redis_->store()->start(loop_);
   for (auto& worker : workers_) worker->start();
@@ -177,6 +179,7 @@ std::expected<void, StartError> Service::load_resources() {
 }
 
 void Service::adopt(std::shared_ptr<const config::Snapshot> snapshot) {
+  if (redis_) redis_->set_longest_window(config::longest_window(*snapshot));
   // The old one is dropped last: metrics that both have go on.
   auto serving = gateway_->adopt(std::move(snapshot));
   for (auto& worker : workers_) worker->serve_by(serving);
@@ -186,18 +189,19 @@ void Service::adopt(std::shared_ptr<const config::Snapshot> snapshot) {
 int Service::run() {
   ending_.start(obey_signals());
   tasks_.start(keep_leases());
-  if (loader_) tasks_.start(watch_resources());
+  if (loader_ || bootstrap_source_) tasks_.start(watch_files());
   if (metrics_server_) tasks_.start(serve_metrics());
   loop_.run();
   for (auto& worker : workers_) worker->join();
   return 0;
 }
 
-net::Task<void> Service::watch_resources() {
+net::Task<void> Service::watch_files() {
   for (;;) {
     auto go_on = co_await loop_.wait_for(kLookAtFiles);
     if (!go_on) co_return;
-    look_at_resources();
+    if (bootstrap_source_) look_at_bootstrap();
+    if (loader_) look_at_resources();
   }
 }
 
@@ -235,7 +239,11 @@ net::Task<void> Service::obey_signals() {
   for (;;) {
     auto signal = co_await signals_->next();
     if (signal != SIGHUP) break;
-    reread_bootstrap();
+    if (bootstrap_source_) {
+      bootstrap_source_->again();
+      asked_again_ = true;
+      look_at_bootstrap();
+    }
     if (!loader_) continue;
     loader_->again();
     look_at_resources();
@@ -266,19 +274,40 @@ net::Task<void> Service::obey_signals() {
   loop_.post([this] { loop_.stop(); });
 }
 
-void Service::reread_bootstrap() {
-  if (!reread_) return;
-  const auto loaded = reread_();
+void Service::look_at_bootstrap() {
+  const config::FileSource::Poll poll = bootstrap_source_->poll();
+  if (poll.outcome == config::FileSource::Outcome::unchanged) return;
+  config::Loaded<config::Bootstrap> loaded;
+  if (poll.outcome == config::FileSource::Outcome::changed) {
+    loaded = config::parse_bootstrap(bootstrap_source_->path(), poll.text, environment_);
+  } else {
+    loaded.faults.push_back({bootstrap_source_->path(), 0, 0, "", poll.text});
+  }
   for (const config::Fault& fault : loaded.faults) log_.error(to_string(fault));
-  if (!loaded.value) {
-    log_.error("the bootstrap configuration was refused; the old one stays");
+  if (loaded.value) return take_over(*loaded.value);
+  log_.error("the bootstrap configuration was refused; the old one stays");
+  reload_failures_.add();
+}
+
+void Service::take_over(const config::Bootstrap& bootstrap) {
+  for (const std::string& key : config::restart_keys(bootstrap_, bootstrap)) {
+    log_.warn("changed, and needs a restart: " + key);
+  }
+  log_.set_level(level_of(bootstrap.observability.log_level));
+  const std::optional<config::Redis>& wanted = bootstrap.ratelimit.redis;
+  const bool asked_again = std::exchange(asked_again_, false);
+  if (!redis_ || !wanted) return;  // ratelimit.backend needs a restart
+  // The files of certificates may have changed, though their names have not.
+  const bool files = asked_again && wanted->tls != config::ClientTls();
+  if (*wanted == *redis_now_ && !files) return;
+  if (auto reloaded = redis_->reload(*wanted); !reloaded) {
+    log_.error(reloaded.error());
+    log_.error("the new ratelimit.redis was refused; the old one stays");
     reload_failures_.add();
     return;
   }
-  for (const std::string& key : config::restart_keys(bootstrap_, *loaded.value)) {
-    log_.warn("changed, and needs a restart: " + key);
-  }
-  log_.set_level(level_of(loaded.value->observability.log_level));
+  redis_now_ = *wanted;
+  log_.info("new ratelimit.redis in force", {{"counters", redis_->description()}});
 }
 
 net::Task<void> Service::serve_metrics() { co_await metrics_server_->serve(); }

@@ -31,10 +31,10 @@ struct StartError {
 // Thread rule: the thread that runs it.
 class Service {
  public:
-  // How to read the bootstrap again on SIGHUP; may be empty.
-  using Reread = std::function<config::Loaded<config::Bootstrap>()>;
-
-  Service(config::Bootstrap bootstrap, config::Environment environment, Reread reread);
+  // `bootstrap_file`: where the bootstrap comes from, to be read again; empty: only from the
+  // environment.
+  Service(config::Bootstrap bootstrap, config::Environment environment,
+          const std::string& bootstrap_file);
   ~Service();
 
   // Instead of a resources file, for `stint demo`. Before `start`.
@@ -57,10 +57,11 @@ class Service {
   [[nodiscard]] std::expected<void, StartError> open_metrics();
   [[nodiscard]] std::expected<void, StartError> open_workers();
   void adopt(std::shared_ptr<const config::Snapshot> snapshot);
-  void reread_bootstrap();
+  void look_at_bootstrap();
+  void take_over(const config::Bootstrap& bootstrap);
   void look_at_resources();
 
-  [[nodiscard]] net::Task<void> watch_resources();
+  [[nodiscard]] net::Task<void> watch_files();
   [[nodiscard]] net::Task<void> keep_leases();
   [[nodiscard]] net::Task<void> obey_signals();
   [[nodiscard]] net::Task<void> serve_metrics();
@@ -68,7 +69,9 @@ class Service {
 
   config::Bootstrap bootstrap_;
   config::Environment environment_;
-  Reread reread_;
+  std::optional<config::FileSource> bootstrap_source_;
+  bool asked_again_ = false;                // by SIGHUP
+  std::optional<config::Redis> redis_now_;  // what is in force of ratelimit.redis
   observe::Metrics metrics_;
   observe::Log log_;
   observe::Counter reload_failures_ = metrics_.counter(

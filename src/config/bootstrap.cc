@@ -146,7 +146,8 @@ std::vector<std::string> restart_keys(const Bootstrap& before, const Bootstrap& 
   const auto by_key = [](const Bootstrap& bootstrap) {
     std::map<std::string_view, std::string_view> values;
     for (const Setting& setting : bootstrap.settings) {
-      const bool taken_over = setting.key == "observability.log_level";
+      const bool taken_over =
+          setting.key == "observability.log_level" || setting.key.starts_with("ratelimit.redis.");
       if (!taken_over) values[setting.key] = setting.value;
     }
     return values;

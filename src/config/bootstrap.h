@@ -30,6 +30,7 @@ struct ClientTls {
   std::string cert_file{};  // client certificate; with key_file
   std::string key_file{};
   bool verify = true;  // chain and host name; off only for tests
+  friend bool operator==(const ClientTls&, const ClientTls&) = default;
 };
 
 // Where the address of a client is read from. Forwarding headers count only when the peer of the
@@ -117,9 +118,10 @@ struct Shard {
   std::string name{};   // empty: known by its address
   std::string url{};    // redis:// or rediss://
   double weight = 1.0;  // 0.01 to 100
+  friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// Which members are used depends on `mode`; only `single` is available yet.
+// Which members are used depends on `mode`; `single` and `ring` are available yet.
 struct Redis {
   RedisMode mode = RedisMode::single;    // default: told by which address key is given
   std::string url{};                     // single
@@ -136,6 +138,7 @@ struct Redis {
   ClientTls tls{};
   Duration timeout = std::chrono::milliseconds{50};  // of one call to a server
   bool required = false;  // not to start without it; else the outage rule decides until it is there
+  friend bool operator==(const Redis&, const Redis&) = default;
 };
 
 struct RateLimit {

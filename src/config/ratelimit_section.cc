@@ -190,8 +190,10 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   if (!in_use) return;
   if (reader.context().faults.size() == faults) check_mode(reader, redis);
   // Whoever has to mend the block is told that first.
-  if (reader.context().faults.size() == faults && redis.mode != RedisMode::single) {
-    reader.fault("mode", std::string(name_of(redis.mode)) + " is not available yet: give one url");
+  const bool available = redis.mode == RedisMode::single || redis.mode == RedisMode::ring;
+  if (reader.context().faults.size() == faults && !available) {
+    reader.fault("mode",
+                 std::string(name_of(redis.mode)) + " is not available yet: give url or urls");
   }
   out = std::move(redis);
 }

@@ -158,4 +158,14 @@ Loaded<std::shared_ptr<const Snapshot>> load_snapshot(
   return snapshot;
 }
 
+Duration longest_window(const Snapshot& snapshot) noexcept {
+  Duration longest{0};
+  for (const std::vector<Policy>* policies : {&snapshot.early(), &snapshot.late()}) {
+    for (const Policy& policy : *policies) {
+      for (const Limit& limit : policy.limits) longest = std::max(longest, limit.window);
+    }
+  }
+  return longest;
+}
+
 }  // namespace stint::config

@@ -85,6 +85,9 @@ class Snapshot {
   std::vector<Policy> late_;
 };
 
+// Of all limits in it; zero without any.
+[[nodiscard]] Duration longest_window(const Snapshot& snapshot) noexcept;
+
 // As parse_resources and Snapshot::create.
 [[nodiscard]] Loaded<std::shared_ptr<const Snapshot>> load_snapshot(
     const std::string& file, std::string_view text, const Environment& environment,

@@ -293,11 +293,16 @@ std::string redis_url(const std::string& block, const Environment& environment) 
 TEST(BootstrapRedis, TakesItsAddressFromTheEnvironment) {
   EXPECT_EQ(redis_url("", {{"REDIS_URL", "redis://h"}}), "redis://h");
   EXPECT_EQ(redis_url("", {{"REDIS_URLS", "redis://i"}, {"REDIS_URL", "redis://h"}}), "redis://i");
-  EXPECT_THAT(redis("", {{"REDIS_URLS", "a=redis://h,b=redis://i"},
-                         {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "200"},
-                         {"REDIS_URLS_PREVIOUS", "a=redis://h"}}),
-              ElementsAre("stint.yaml: ratelimit.redis.mode: ring is not available yet: give "
-                          "one url"));
+  const auto ring = parse_bootstrap("stint.yaml", redis_text(""),
+                                    {{"REDIS_URLS", "a=redis://h,b=redis://i"},
+                                     {"RATE_LIMIT_CONSISTENT_HASH_VNODES", "200"},
+                                     {"REDIS_URLS_PREVIOUS", "a=redis://h"}});
+  ASSERT_TRUE(ring.value && ring.value->ratelimit.redis);
+  EXPECT_EQ(ring.value->ratelimit.redis->mode, RedisMode::ring);
+  EXPECT_EQ(ring.value->ratelimit.redis->shards,
+            (std::vector<Shard>{{"a", "redis://h"}, {"b", "redis://i"}}));
+  EXPECT_EQ(ring.value->ratelimit.redis->previous, (std::vector<Shard>{{"a", "redis://h"}}));
+  EXPECT_EQ(ring.value->ratelimit.redis->virtual_nodes, 200);
   EXPECT_EQ(redis_url("", {{"STINT_RATELIMIT__REDIS__URL", "redis://h"}}), "redis://h");
   EXPECT_THAT(redis("", {{"REDIS_URLS", "h:6379"}}),
               ElementsAre("environment variable REDIS_URLS: ratelimit.redis.url: must be a URL "
@@ -322,13 +327,13 @@ TEST(BootstrapRedis, PrefersTheAddressOfTheFile) {
             "redis://h");
 }
 
-TEST(BootstrapRedis, OnlyOneServerIsAvailableYet) {
+TEST(BootstrapRedis, SentinelAndClusterAreNotAvailableYet) {
   EXPECT_THAT(redis(", redis: {nodes: [\"h:1\"]}", {}),
               ElementsAre("stint.yaml:2:36: ratelimit.redis.mode: cluster is not available yet: "
-                          "give one url"));
+                          "give url or urls"));
   EXPECT_THAT(redis(", redis: {mode: sentinel, sentinels: [\"h:1\"], master_name: m}", {}),
               ElementsAre("stint.yaml:2:43: ratelimit.redis.mode: sentinel is not available yet: "
-                          "give one url"));
+                          "give url or urls"));
 }
 
 TEST(BootstrapRedis, IsReadWhole) {
@@ -367,12 +372,10 @@ TEST(BootstrapSettings, TellWhichChangesNeedARestart) {
   const Bootstrap after = good(
       "resources_file: r\nproxy: {workers: 2, real_ip: {trusted_proxies: [10.0.0.1]}}\n"
       "observability: {log_level: debug}\nratelimit: {redis: {timeout_ms: 9}}\n");
-  EXPECT_THAT(
-      restart_keys(before, after),
-      ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies", "ratelimit.redis.timeout_ms"));
-  EXPECT_THAT(
-      restart_keys(after, before),
-      ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies", "ratelimit.redis.timeout_ms"));
+  EXPECT_THAT(restart_keys(before, after),
+              ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies"));
+  EXPECT_THAT(restart_keys(after, before),
+              ElementsAre("proxy.workers", "proxy.real_ip.trusted_proxies"));
 }
 
 }  // namespace

@@ -239,8 +239,8 @@ INSTANTIATE_TEST_SUITE_P(Refusals, BrokenBootstrap, testing::ValuesIn(kRefusals)
                          [](const auto& test) { return test.param.name; });
 
 constexpr Broken kNotYet[] = {
-    {"Redis", "resources_file: r\nratelimit: {backend: redis, redis: {urls: [\"redis://h\"]}}\n",
-     "stint.yaml:2:36: ratelimit.redis.mode: ring is not available yet: give one url"},
+    {"Redis", "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"h:1\"]}}\n",
+     "stint.yaml:2:36: ratelimit.redis.mode: cluster is not available yet: give url or urls"},
     {"Tls", "resources_file: r\nproxy: {tls: {cert_file: c, key_file: k}}\n",
      "stint.yaml:2:14: proxy.tls: not available yet"},
     {"DecisionHttp", "resources_file: r\ndecision: {http_addr: \":8081\"}\n",

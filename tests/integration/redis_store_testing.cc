@@ -105,8 +105,10 @@ void on_threads(int threads, const std::function<void(int)>& work) {
 
 store::RedisStoreHooks Told::hooks() {
   store::RedisStoreHooks hooks;
-  hooks.on_unknown_charges = [this](std::string_view, std::size_t count) {
-    unknown_charges_ += count;
+  hooks.of_target = [this](std::string_view) {
+    store::RedisTargetHooks of_target;
+    of_target.on_unknown_charges = [this](std::size_t count) { unknown_charges_ += count; };
+    return of_target;
   };
   hooks.on_warning = [this](std::string_view text) {
     const std::lock_guard lock(mutex_);

@@ -140,7 +140,7 @@ void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
     return fail(batch, uncharged, std::string(target_.name()) + ": " + result.error().text);
   }
   const Duration received = loop_.now();
-  if (hooks_.on_latency) hooks_.on_latency(received - sent);
+  if (hooks_.target.on_latency) hooks_.target.on_latency(received - sent);
   const Answer answer = replay(batch.plan, *result);
   if (answer.kind != Answer::Kind::unusable) {
     clock_.learn(answer.now, sent, received);
@@ -214,7 +214,8 @@ void Lane::try_again(Batch& batch) {
 void Lane::fail(Batch& batch, bool uncharged, const std::string& why) {
   const auto charging = static_cast<std::size_t>(
       std::ranges::count_if(batch.asks, [](const Ask& ask) { return !ask.look; }));
-  if (!uncharged && charging > 0 && hooks_.on_unknown_charges) hooks_.on_unknown_charges(charging);
+  const auto& on_unknown = hooks_.target.on_unknown_charges;
+  if (!uncharged && charging > 0 && on_unknown) on_unknown(charging);
   for (Doing& doing : batch.changes) {
     if (uncharged) {
       doing.done({Changed::Kind::not_run, std::move(doing.change), why});

@@ -13,6 +13,7 @@
 #include "redis/target.h"
 #include "store/redis/change.h"
 #include "store/redis/plan.h"
+#include "store/redis/redis_store.h"
 #include "store/redis/replay.h"
 #include "store/redis/scripts.h"
 #include "store/redis/server_clock.h"
@@ -40,10 +41,9 @@ struct Changed {
 
 // What a lane has to tell about. All may be empty.
 struct LaneHooks {
-  std::function<void(Duration)> on_latency{};             // of one call that was answered
-  std::function<void(std::size_t)> on_unknown_charges{};  // admissions whose charge is unknown
-  std::function<void(std::string_view)> on_fault{};       // what an operator should know
-  std::function<void()> on_learned{};                     // the clock has learned
+  RedisTargetHooks target{};
+  std::function<void(std::string_view)> on_fault{};  // what an operator should know
+  std::function<void()> on_learned{};                // the clock has learned
 };
 
 struct LaneOptions {
@@ -73,6 +73,10 @@ class Lane {
   void change(Change change, ChangedDone done);
 
   [[nodiscard]] redis::Target& target() noexcept { return target_; }
+  // The target's part of an admission, or what came of it otherwise.
+  void tell(Outcome outcome) const {
+    if (hooks_.target.on_decided) hooks_.target.on_decided(outcome);
+  }
   // Whether nobody waits for an answer.
   [[nodiscard]] bool idle() const noexcept {
     return in_flight_ == 0 && asks_.empty() && changes_.empty();

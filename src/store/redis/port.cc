@@ -171,9 +171,7 @@ void Port::decided(Admission& admission) {
   for (const Admission::Part& part : admission.parts) {
     const bool known = part.decided.fate != Answer::Fate::undecided;
     refused = refused || part.decided.fate == Answer::Fate::refused;
-    if (shared_.options.hooks.on_decided && !admission.look) {
-      shared_.options.hooks.on_decided(part.lane->target().name(), outcome_of(part.decided.fate));
-    }
+    if (!admission.look) part.lane->tell(outcome_of(part.decided.fate));
     for (const std::size_t i : part.buckets) {
       record.buckets[i].maybe_charged = !known && !part.decided.uncharged;
       if (!known) {

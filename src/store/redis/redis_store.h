@@ -17,15 +17,21 @@
 
 namespace stint::store {
 
-// What a store tells about itself, for metrics and logs. `target`: Target::name(). All may be
-// empty; called on the threads of the event loops: must be quick, and must not call the store.
-struct RedisStoreHooks {
+// What a store tells about one of its targets. All may be empty; called on the threads of the event
+// loops: must be quick, and must not call the store.
+struct RedisTargetHooks {
   // A call was answered after so long; a call carries up to 64 admissions.
-  std::function<void(std::string_view target, Duration)> on_latency{};
+  std::function<void(Duration)> on_latency{};
   // One admission, or what of it this target decides. Undecided: the outage rule went on.
-  std::function<void(std::string_view target, Outcome)> on_decided{};
+  std::function<void(Outcome)> on_decided{};
   // Charges of which nobody knows whether they were made; they are never given back.
-  std::function<void(std::string_view target, std::size_t)> on_unknown_charges{};
+  std::function<void(std::size_t)> on_unknown_charges{};
+};
+
+// What a store tells about itself, for metrics and logs, as above. `target`: Target::name().
+struct RedisStoreHooks {
+  // Asked once by each event loop for each of its targets.
+  std::function<RedisTargetHooks(std::string_view target)> of_target{};
   // Whether the outage rule decides for this target's buckets, and if so why; told when it changes.
   std::function<void(std::string_view target, bool, std::string_view why)> on_degraded{};
   // No loop has this target any more.

@@ -173,14 +173,7 @@ void Servers::set_degraded(Site& where, bool degraded, const std::string& why) {
 LaneHooks Servers::lane_hooks(Site& where) {
   const RedisStoreHooks& hooks = shared_.options.hooks;
   LaneHooks made;
-  if (hooks.on_latency) {
-    made.on_latency = [&hooks, &where](Duration span) { hooks.on_latency(where.name, span); };
-  }
-  if (hooks.on_unknown_charges) {
-    made.on_unknown_charges = [&hooks, &where](std::size_t count) {
-      hooks.on_unknown_charges(where.name, count);
-    };
-  }
+  if (hooks.of_target) made.target = hooks.of_target(where.name);
   made.on_fault = [this, &where](std::string_view text) {
     shared_.warn("fault " + where.name, "redis " + where.name + ": " + std::string(text));
   };

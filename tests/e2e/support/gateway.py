@@ -113,7 +113,7 @@ class Gateway:
         }
         self.bootstrap_file = self.folder / "stint.yaml"
         self.bootstrap = _merged(settings, bootstrap or {})
-        self.bootstrap_file.write_text(as_yaml(self.bootstrap))
+        self.write_bootstrap(self.bootstrap)
         self._log_file = self.folder / "stint.log"
         with self._log_file.open("wb") as log:
             self.process = subprocess.Popen(
@@ -142,6 +142,13 @@ class Gateway:
         new = self.folder / "resources.new"
         new.write_text(rows if isinstance(rows, str) else as_yaml(rows))
         new.rename(self.resources_file)
+
+    def write_bootstrap(self, settings):
+        """Replaces the file in one step; what may change while it runs is in force soon after."""
+        self.bootstrap = settings
+        new = self.folder / "stint.new"
+        new.write_text(as_yaml(settings))
+        new.rename(self.bootstrap_file)
 
     def reload(self, rows):
         """Replaces the resources, and returns when they are in force."""

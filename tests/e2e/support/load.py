@@ -25,6 +25,7 @@ class Sample(NamedTuple):
     replica: int  # the place of its gateway
     status: Optional[int]  # None: the connection ended
     head: bytes
+    number: int = 0  # of the request in its load
 
     def header(self, name):
         found = re.search(rb"\r\n%s: *([^\r]*)" % name.encode(), self.head, re.IGNORECASE)
@@ -112,10 +113,15 @@ def at_once(gateways, request, count):
 
 
 class Load:
-    """So many requests a second to the gateways in turn, while the block runs; none is left out."""
+    """So many requests a second to the gateways in turn, while the block runs; none is left out.
+
+    `request`: its bytes, or a function of its number that gives them.
+    """
 
     def __init__(self, gateways, request, rate):
         self.samples = []
+        self.resting = set()  # places of gateways that get nothing; the next one gets theirs
+        self.under_way = [0] * len(gateways)  # requests that were not answered yet
         self._gateways = gateways
         self._request = request
         self._rate = rate
@@ -136,22 +142,35 @@ class Load:
         asking, begun, count = set(), time.monotonic(), 0
         while not self._stop.is_set():
             while count < (time.monotonic() - begun) * self._rate:
-                replica = count % len(self._gateways)
+                replica = self._place(count)
+                self.under_way[replica] += 1
+                task = asyncio.ensure_future(self._ask(replica, count, idle[replica]))
                 count += 1
-                task = asyncio.ensure_future(self._ask(replica, idle[replica]))
                 asking.add(task)
                 task.add_done_callback(asking.discard)
             await asyncio.sleep(0.002)
         await asyncio.gather(*asking)
-        for wire in sum(idle, []):
+        for _, wire in sum(idle, []):
             wire.close()
 
-    async def _ask(self, replica, idle):
-        wire = idle.pop() if idle else await _open(self._gateways, replica)
-        sample = await wire.ask(self._request)
+    def _place(self, count):
+        for turn in range(len(self._gateways)):
+            place = (count + turn) % len(self._gateways)
+            if place not in self.resting:
+                return place
+        raise AssertionError("all gateways rest")
+
+    async def _ask(self, replica, number, idle):
+        port = self._gateways[replica].port
+        while idle and idle[-1][0] != port:  # of one that was replaced
+            idle.pop()
+        wire = idle.pop()[1] if idle else await _open(self._gateways, replica)
+        request = self._request(number) if callable(self._request) else self._request
+        sample = (await wire.ask(request))._replace(number=number)
         self.samples.append(sample)
+        self.under_way[replica] -= 1
         if sample.status is not None:
-            idle.append(wire)
+            idle.append((port, wire))
 
     def statuses(self):
         return {sample.status for sample in self.samples}
