@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint8_t kHasId = 1;
 constexpr std::uint8_t kLook = 2;
 constexpr std::int64_t kSkip = -1;
+// What fits in the one byte that mostly is all that is said of a bucket.
+constexpr std::size_t kMaxShortSpec = 255;
 
 bool names_charge(const limit::Spec& spec, const LimitSlot& slot) noexcept {
   if (slot.skip) return false;
@@ -79,10 +81,9 @@ bool Plan::add(AdmissionRecord& record, const Buckets& buckets, bool look) {
     const limit::LimitSetPtr& asked = buckets_[found->second - 1].asked;
     if (asked && asked != bucket.limits) return false;
   }
-  Op op;
-  append_admission(op.body, record, buckets, look);
+  Op op = op_of(record, buckets, look);
   // A run of equal admissions is one: the hot bucket of a flood costs next to nothing each.
-  if (!ops_.empty() && ops_.back().body == op.body && !needs_id(record, buckets)) {
+  if (!ops_.empty() && ops_.back().same_charge(op)) {
     ++ops_.back().count;
   } else {
     ops_.push_back(std::move(op));
@@ -91,30 +92,38 @@ bool Plan::add(AdmissionRecord& record, const Buckets& buckets, bool look) {
   return true;
 }
 
-void Plan::append_admission(std::string& out, AdmissionRecord& record, const Buckets& buckets,
-                            bool look) {
+// Where a bucket that an admission asks stands.
+std::size_t Plan::ask(const BucketSlot& bucket) {
+  const std::size_t place = place_of(bucket.key, bucket.text, bucket.limits);
+  Planned& planned = buckets_[place - 1];
+  if (!planned.asked) {
+    planned.asked = bucket.limits;
+    planned.spec = spec_of(bucket.limits);
+    planned.asked_place = asked_buckets_.size();
+    asked_buckets_.push_back({bucket.key, bucket.limits, place});
+  }
+  return place;
+}
+
+Plan::Op Plan::op_of(const AdmissionRecord& record, const Buckets& buckets, bool look) {
+  Op op;
   const bool id = needs_id(record, buckets);
-  put_u8(out, static_cast<std::uint8_t>(buckets.size()));
-  put_u8(out, static_cast<std::uint8_t>((id ? kHasId : 0) | (look ? kLook : 0)));
-  put_number(out, record.lease_ttl.count());
+  put_u8(op.terms, static_cast<std::uint8_t>(buckets.size()));
+  put_u8(op.terms, static_cast<std::uint8_t>((id ? kHasId : 0) | (look ? kLook : 0)));
+  put_number(op.terms, record.lease_ttl.count());
   for (const std::size_t i : buckets) {
     const BucketSlot& bucket = record.buckets[i];
-    const std::size_t place = place_of(bucket.key, bucket.text, bucket.limits);
-    Planned& planned = buckets_[place - 1];
-    if (!planned.asked) {
-      planned.asked = bucket.limits;
-      planned.spec = spec_of(bucket.limits);
-      planned.asked_place = asked_buckets_.size();
-      asked_buckets_.push_back({bucket.key, bucket.limits, place});
-    }
-    put_u16(out, place);
-    put_u8(out, bucket.shadow ? 1 : 0);
-    for (const LimitSlot& slot : record.slots_of(bucket)) {
-      put_number(out, slot.skip ? kSkip : slot.need);
-      put_number(out, slot.charge);
+    op.places.push_back(ask(bucket));
+    const auto slots = record.slots_of(bucket);
+    put_u8(op.terms, bucket.shadow ? 1 : 0);
+    put_u8(op.terms, static_cast<std::uint8_t>(slots.size()));
+    for (const LimitSlot& slot : slots) {
+      put_number(op.terms, slot.skip ? kSkip : slot.need);
+      put_number(op.terms, slot.charge);
     }
   }
-  if (id) put_id(out, record.id);
+  if (id) put_id(op.id, record.id);
+  return op;
 }
 
 bool Plan::add(const Change& change) {
@@ -140,26 +149,34 @@ bool Plan::add(const Change& change) {
 void Plan::append_buckets() {
   // The views of the keys are made when the text that they point to lies still.
   std::vector<std::size_t> ends;
+  std::string rows;
   put_u16(text_, buckets_.size());
   for (const Planned& bucket : buckets_) {
-    put_u16(text_, bucket.spec);
-    put_u8(text_, bucket.leases ? 1 : 0);
-    put_u8(text_, static_cast<std::uint8_t>(bucket.logs.size()));
-    const std::string_view kept = bucket.text.substr(0, kMaxStoredText);
-    put_u16(text_, kept.size());
     append_counters_key(key_texts_, begin_, bucket.key);
     ends.push_back(key_texts_.size());
+    if (bucket.spec <= kMaxShortSpec && !bucket.leases && bucket.logs.empty() &&
+        bucket.text.empty()) {
+      put_u8(text_, static_cast<std::uint8_t>(bucket.spec));
+      continue;
+    }
+    put_u8(text_, 0);
+    put_u16(rows, bucket.spec);
+    put_u8(rows, bucket.leases ? 1 : 0);
+    put_u8(rows, static_cast<std::uint8_t>(bucket.logs.size()));
+    const std::string_view kept = bucket.text.substr(0, kMaxStoredText);
+    put_u16(rows, kept.size());
     if (bucket.leases) {
       append_leases_key(key_texts_, begin_, bucket.key);
       ends.push_back(key_texts_.size());
     }
     for (const Duration window : bucket.logs) {
-      put_number(text_, window.count());
+      put_number(rows, window.count());
       append_log_key(key_texts_, begin_, bucket.key, window);
       ends.push_back(key_texts_.size());
     }
-    text_ += kept;
+    rows += kept;
   }
+  text_ += rows;
   std::size_t from = 0;
   for (const std::size_t end : ends) {
     keys_.push_back(std::string_view(key_texts_).substr(from, end - from));
@@ -183,10 +200,21 @@ void Plan::finish(TimePoint not_after, std::int64_t birth) {
   append_buckets();
   put_u16(text_, changes_);
   text_ += change_bodies_;
+  append_ops();
+}
+
+void Plan::append_ops() {
   put_u16(text_, ops_.size());
+  const std::string* before = nullptr;
   for (const Op& op : ops_) {
+    const bool same = before != nullptr && *before == op.terms;
     put_u16(text_, op.count);
-    text_ += op.body;
+    put_u8(text_, same ? 0 : 1);
+    put_u16(text_, op.places.front());
+    if (!same) text_ += op.terms;
+    for (std::size_t i = 1; i < op.places.size(); ++i) put_u16(text_, op.places[i]);
+    text_ += op.id;
+    before = &op.terms;
   }
 }
 

@@ -88,17 +88,24 @@ class Plan {
     boost::container::small_vector<Duration, 1> logs{};
   };
   struct Op {
-    std::string body;  // all but the count
+    std::string terms;  // what admissions of different buckets may have in common
+    boost::container::small_vector<std::size_t, 2> places{};
+    std::string id{};  // empty: none
     std::size_t count = 1;
+
+    [[nodiscard]] bool same_charge(const Op& other) const noexcept {
+      return id.empty() && other.id.empty() && places == other.places && terms == other.terms;
+    }
   };
 
   [[nodiscard]] std::size_t spec_of(const limit::LimitSetPtr& limits);
   // Numbers as the script counts them, from 1.
   [[nodiscard]] std::size_t place_of(std::string_view key, std::string_view text,
                                      const limit::LimitSetPtr& limits);
-  void append_admission(std::string& out, AdmissionRecord& record, const Buckets& buckets,
-                        bool look);
+  [[nodiscard]] Op op_of(const AdmissionRecord& record, const Buckets& buckets, bool look);
+  [[nodiscard]] std::size_t ask(const BucketSlot& bucket);
   void append_buckets();
+  void append_ops();
 
   const std::string_view begin_;
   std::int64_t first_birth_ = 0;
