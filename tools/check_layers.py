@@ -32,12 +32,12 @@ ALLOWED = {
     "store": "base limit observe net redis",
     "admission": "base limit policy observe net store",
     "embed": "base limit policy observe net redis store admission",
-    "config": "base limit policy observe net http",
+    "config": "base limit policy ring observe net http",
     # Never each other; of `store` only the contract (see CONCRETE_STORES).
     "gateway": "base limit policy observe net http store admission config",
     "decision": "base limit policy observe net http store admission config",
     "admin": "base limit policy observe net http store admission config",
-    "cli": "base limit policy observe net http store admission config",
+    "cli": "base limit policy ring observe net http store admission config",
 }
 ALLOWED = {layer: set(uses.split()) | {layer} for layer, uses in ALLOWED.items()}
 

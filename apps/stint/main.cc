@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/check.h"
+#include "cli/ring.h"
 #include "config/bootstrap.h"
 #include "config/resources.h"
 #include "demo.h"
@@ -100,6 +101,15 @@ int run(int argc, char** argv) {
   std::string check_file;
   CLI::App* check = app.add_subcommand("check", "says what is wrong with a configuration");
   check->add_option("-c,--config,file", check_file, "the bootstrap file");
+  std::string ring_file;
+  cli::RingChange change;
+  CLI::App* ring = app.add_subcommand("ring", "how buckets are spread over several Redis");
+  ring->add_option("-c,--config,file", ring_file, "the bootstrap file");
+  ring->add_option("--with", change.with,
+                   "[name=]url[,weight]: as if this shard were there; repeat")
+      ->allow_extra_args(false);
+  ring->add_option("--without", change.without, "as if the shard of this name were gone; repeat")
+      ->allow_extra_args(false);
   CLI::App* demo = app.add_subcommand("demo", "a gateway and an upstream to try it with");
   std::string key;
   CLI::App* hash = app.add_subcommand("hash-key", "the key_hash of an API key");
@@ -121,6 +131,12 @@ int run(int argc, char** argv) {
   if (*check) {
     if (!is_configured(check_file, environment)) return say_how_to_configure();
     const cli::CheckResult result = cli::check(as_optional(check_file), environment);
+    std::fputs(result.text.c_str(), result.exit_code == 0 ? stdout : stderr);
+    return result.exit_code;
+  }
+  if (*ring) {
+    if (!is_configured(ring_file, environment)) return say_how_to_configure();
+    const cli::RingResult result = cli::ring(as_optional(ring_file), environment, change);
     std::fputs(result.text.c_str(), result.exit_code == 0 ? stdout : stderr);
     return result.exit_code;
   }

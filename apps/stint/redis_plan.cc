@@ -8,33 +8,33 @@
 
 namespace stint::app {
 
-std::expected<redis::ServerAddress, std::string> RedisPlan::address_of(
-    const config::Redis& redis, const std::string& key, const std::string& url) const {
-  auto address = redis::parse_url(url);
-  if (!address) return std::unexpected("ratelimit.redis." + key + ": " + address.error());
-  // What the URL does not say, its neighbours may.
-  if (address->username.empty()) address->username = redis.username;
-  if (address->password.empty()) address->password = redis.password;
-  if (address->database == 0) address->database = static_cast<std::uint32_t>(redis.database);
-  return address;
+namespace {
+
+redis::ServerAddress address_of(const config::RedisShard& shard) {
+  const config::RedisUrl& server = shard.server;
+  return {.host = server.host,
+          .port = server.port,
+          .username = server.username,
+          .password = server.password,
+          .database = static_cast<std::uint32_t>(server.database.value_or(0)),
+          .tls = server.tls};
+}
+
+}  // namespace
+
+// A shard that is in both rings is the present one, wherever it was before.
+void RedisPlan::note(const config::RedisShard& shard) {
+  if (std::ranges::find(servers_, shard.name, &Server::name) != servers_.end()) return;
+  servers_.push_back({shard.name, address_of(shard)});
 }
 
 std::expected<std::shared_ptr<const HashRing>, std::string> RedisPlan::ring_of(
-    const config::Redis& redis, const std::string& key, const std::vector<config::Shard>& shards) {
-  const std::string path = "ratelimit.redis." + key + ": ";
-  auto ring = HashRing::create(redis.virtual_nodes);
-  if (!ring) return std::unexpected(path + ring.error().message);
-  for (const config::Shard& shard : shards) {
-    auto address = address_of(redis, key, shard.url);
-    if (!address) return std::unexpected(std::move(address.error()));
-    std::string name = shard.name.empty() ? redis::to_string(*address) : shard.name;
-    if (auto added = ring->add_node(name, shard.weight); !added) {
-      return std::unexpected(path + name + ": " + added.error().message);
-    }
-    // A shard that is in both rings is the present one, wherever it was before.
-    if (std::ranges::find(servers_, name, &Server::name) != servers_.end()) continue;
-    servers_.push_back({std::move(name), std::move(*address)});
+    std::string_view key, const std::vector<config::RedisShard>& shards, int virtual_nodes) {
+  auto ring = config::ring_of(shards, virtual_nodes);
+  if (!ring) {
+    return std::unexpected("ratelimit.redis." + std::string(key) + ": " + ring.error().message);
   }
+  for (const config::RedisShard& shard : shards) note(shard);
   return std::make_shared<const HashRing>(std::move(*ring));
 }
 
@@ -43,22 +43,21 @@ std::expected<std::shared_ptr<const RedisPlan>, std::string> RedisPlan::create(
   const std::shared_ptr<RedisPlan> plan(new RedisPlan);
   plan->timeout_ = redis.timeout;
   plan->handover_ = redis.handover;
+  const std::vector<config::RedisShard> shards = config::shards_of(redis);
   if (redis.mode == config::RedisMode::ring) {
-    auto ring = plan->ring_of(redis, "shards", redis.shards);
+    auto ring = plan->ring_of("shards", shards, redis.virtual_nodes);
     if (!ring) return std::unexpected(std::move(ring.error()));
     plan->ring_ = std::move(*ring);
     plan->description_ = "redis ring of " + std::to_string(plan->ring_->size());
     if (!redis.previous.empty()) {
-      auto previous = plan->ring_of(redis, "previous", redis.previous);
+      auto previous =
+          plan->ring_of("previous", config::previous_shards_of(redis), redis.virtual_nodes);
       if (!previous) return std::unexpected(std::move(previous.error()));
       plan->previous_ = std::move(*previous);
     }
   } else {
-    auto address = plan->address_of(redis, "url", redis.url);
-    if (!address) return std::unexpected(std::move(address.error()));
-    std::string name = redis::to_string(*address);
-    plan->description_ = "redis " + name;
-    plan->servers_.push_back({std::move(name), std::move(*address)});
+    plan->note(shards.front());
+    plan->description_ = "redis " + shards.front().name;
   }
   const bool tls =
       std::ranges::any_of(plan->servers_, [](const Server& server) { return server.address.tls; });

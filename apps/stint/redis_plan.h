@@ -3,10 +3,13 @@
 
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/bootstrap.h"
+#include "config/shards.h"
 #include "net/connect.h"
 #include "redis/url.h"
 #include "stint/hash_ring.h"
@@ -42,10 +45,10 @@ class RedisPlan {
 
  private:
   RedisPlan() = default;
-  [[nodiscard]] std::expected<redis::ServerAddress, std::string> address_of(
-      const config::Redis& redis, const std::string& key, const std::string& url) const;
+  // Of shards that stand at `key`, whose servers are noted.
   [[nodiscard]] std::expected<std::shared_ptr<const HashRing>, std::string> ring_of(
-      const config::Redis& redis, const std::string& key, const std::vector<config::Shard>& shards);
+      std::string_view key, const std::vector<config::RedisShard>& shards, int virtual_nodes);
+  void note(const config::RedisShard& shard);
 
   std::vector<Server> servers_;
   std::shared_ptr<const HashRing> ring_;      // null: one server

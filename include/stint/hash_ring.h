@@ -51,6 +51,9 @@ class HashRing {
   // Errors: invalid_argument (virtual_nodes).
   [[nodiscard]] static Result<HashRing> create(int virtual_nodes = kDefaultVirtualNodes);
 
+  // How many points a node of this weight has. Both must be within their bounds.
+  [[nodiscard]] static std::size_t point_count(int virtual_nodes, double weight) noexcept;
+
   // `name`: 1 to kMaxName bytes. `weight`: kMinWeight to kMaxWeight; a node's share is in
   // proportion to it, less exactly the smaller it is.
   // Errors: invalid_argument (name, weight, virtual_nodes if there would be more than kMaxPoints),

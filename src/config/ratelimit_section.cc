@@ -9,6 +9,7 @@
 #include "config/address.h"
 #include "config/bootstrap_sections.h"
 #include "config/names.h"
+#include "config/shards.h"
 #include "stint/limit.h"
 
 namespace stint::config {
@@ -26,20 +27,6 @@ std::optional<std::string> check_key_prefix(std::string_view text) {
               : std::optional<std::string>("must be 1 to 64 characters without { } and spaces");
 }
 
-// "name=url" or a URL; the name ends before the URL begins.
-Scalar<Shard> parse_shard(std::string_view text) {
-  Shard shard;
-  const std::size_t equals = text.find('=');
-  if (equals != std::string_view::npos && equals < text.find("://")) {
-    shard.name = text.substr(0, equals);
-    text.remove_prefix(equals + 1);
-    if (shard.name.empty()) return std::unexpected<std::string>("has no name before the =");
-  }
-  if (auto wrong = check_redis_url(text)) return std::unexpected(std::move(*wrong));
-  shard.url = text;
-  return shard;
-}
-
 std::optional<std::string> check_shard(std::string_view text) {
   auto shard = parse_shard(text);
   return shard ? std::nullopt : std::optional(std::move(shard.error()));
@@ -49,30 +36,22 @@ std::optional<std::string> check_node(std::string_view text) {
   return text.find("://") == std::string_view::npos ? check_host_port(text) : check_redis_url(text);
 }
 
-// What tells a shard from others: its name, or host:port/database.
-std::string identity(const Shard& shard) {
-  if (!shard.name.empty()) return shard.name;
-  const auto url = parse_redis_url(shard.url);
-  if (!url) return {};
-  return url->host + ":" + std::to_string(url->port) + "/" +
-         std::to_string(url->database.value_or(0));
-}
-
-void check_distinct(MapReader& reader, std::string_view name, const std::vector<Shard>& shards) {
+void check_distinct(MapReader& reader, const std::vector<RedisShard>& shards) {
+  const std::string_view name = reader.given("shards") ? "shards" : "urls";
+  const Node* list = reader.peek(name);
+  if (list == nullptr) return;
   std::map<std::string, std::size_t> seen;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const std::string who = identity(shards[i]);
-    if (who.empty()) continue;
-    const auto [other, fresh] = seen.emplace(who, i);
+    if (shards[i].server.host.empty()) continue;  // no good, and was told
+    const auto [other, fresh] = seen.emplace(shards[i].name, i);
     if (fresh) continue;
-    const Node* list = reader.peek(name);
-    const bool own_place = list != nullptr && i < list->children.size();
+    const bool own_place = i < list->children.size();
     const std::string element = "[" + std::to_string(i) + "]";
     Context& context = reader.context();
-    context.faults.push_back(
-        context.fault_at(own_place ? list->children[i] : *list, reader.path(name) + element,
-                         "is the shard " + quoted(who) + " as is " + std::string(name) + "[" +
-                             std::to_string(other->second) + "]; give each a name of its own"));
+    context.faults.push_back(context.fault_at(
+        own_place ? list->children[i] : *list, reader.path(name) + element,
+        "is the shard " + quoted(shards[i].name) + " as is " + std::string(name) + "[" +
+            std::to_string(other->second) + "]; give each a name of its own"));
   }
 }
 
@@ -82,7 +61,7 @@ void read_shards(MapReader& reader, std::vector<Shard>& out) {
   std::vector<std::string> urls;
   reader.maps("shards", [&](MapReader& item) {
     Shard shard;
-    item.text("name", shard.name);
+    item.text("name", shard.name, check_shard_name);
     item.text("url", shard.url, check_redis_url);
     item.decimal("weight", shard.weight, 0.01, 100);
     item.finish();
@@ -95,9 +74,7 @@ void read_shards(MapReader& reader, std::vector<Shard>& out) {
     reader.fault("urls", "says the same as shards; keep one of them");
     return;
   }
-  check_distinct(reader, "shards", shards);
   for (const std::string& url : urls) shards.push_back(*parse_shard(url));
-  if (!urls.empty()) check_distinct(reader, "urls", shards);
   out = std::move(shards);
 }
 
@@ -113,6 +90,19 @@ constexpr std::array<AddressKey, 5> kAddressKeys{{{"url", RedisMode::single},
                                                   {"urls", RedisMode::ring}}};
 
 std::string_view name_of(RedisMode mode) { return kRedisModes[static_cast<std::size_t>(mode)]; }
+
+// Both are within their bounds, and yet the ring may be too large to be made.
+void check_size(MapReader& reader, const Redis& redis) {
+  std::size_t points = 0;
+  for (const Shard& shard : redis.shards) {
+    points += HashRing::point_count(redis.virtual_nodes, shard.weight);
+  }
+  if (points <= HashRing::kMaxPoints) return;
+  reader.fault("virtual_nodes", "makes " + std::to_string(points) +
+                                    " points with the weights of these shards, and " +
+                                    std::to_string(HashRing::kMaxPoints) +
+                                    " are the most; give fewer, or less weight");
+}
 
 // The mode's own keys must be there, and no other's.
 void check_mode(MapReader& reader, Redis& redis) {
@@ -145,6 +135,7 @@ void check_mode(MapReader& reader, Redis& redis) {
       break;
     case RedisMode::ring:
       needs(!redis.shards.empty(), "shards or urls");
+      check_size(reader, redis);
       break;
   }
   const auto belongs = [&](const char* name, RedisMode owner) {
@@ -187,6 +178,9 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   reader.duration_in("timeout_ms", redis.timeout, kMillisecond, 1, 60'000);
   reader.boolean("required", redis.required);
   reader.finish();
+  // Who is who is known only with the database that holds for all.
+  check_distinct(reader, complete(redis.shards, redis));
+  check_distinct(previous, complete(redis.previous, redis));
   if (!in_use) return;
   if (reader.context().faults.size() == faults) check_mode(reader, redis);
   // Whoever has to mend the block is told that first.

@@ -67,6 +67,11 @@ Result<HashRing> HashRing::create(int virtual_nodes) {
   return HashRing(virtual_nodes);
 }
 
+std::size_t HashRing::point_count(int virtual_nodes, double weight) noexcept {
+  const double whole = static_cast<double>(kPointsPerVirtualNode) * virtual_nodes * weight;
+  return std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(whole)));
+}
+
 Result<void> HashRing::add_node(std::string_view name, double weight) {
   if (name.empty() || name.size() > kMaxName) return invalid("name", "must have 1 to 255 bytes");
   // In this form it refuses what is not a number, too.
@@ -77,8 +82,7 @@ Result<void> HashRing::add_node(std::string_view name, double weight) {
   if (place != nodes_.end() && place->name == name) {
     return std::unexpected(Error{ErrorCode::already_exists, "name", "is a node already"});
   }
-  const double whole = static_cast<double>(kPointsPerVirtualNode) * virtual_nodes_ * weight;
-  const std::size_t count = std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(whole)));
+  const std::size_t count = point_count(virtual_nodes_, weight);
   if (points_.size() + count > kMaxPoints) {
     return invalid("virtual_nodes", "is too much for so many nodes of such weights");
   }

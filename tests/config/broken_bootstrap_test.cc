@@ -224,6 +224,33 @@ constexpr Broken kRefusals[] = {
      "\"redis://h:6379/0\"]}}\n",
      "stint.yaml:2:57: ratelimit.redis.urls[1]: is the shard 'h:6379/0' as is urls[0]; give each a "
      "name of its own"},
+    {"SameShardAddressByTheDatabaseOfAll",
+     "resources_file: r\nratelimit: {backend: redis, redis: {urls: [\"redis://h/3\", "
+     "\"redis://h\"], database: 3}}\n",
+     "stint.yaml:2:59: ratelimit.redis.urls[1]: is the shard 'h:6379/3' as is urls[0]; give each a "
+     "name of its own"},
+    {"ShardNamedLikeAnAddress",
+     "resources_file: r\nratelimit: {backend: redis, redis: {urls: [\"h:6379/0=redis://i\", "
+     "\"redis://h\"]}}\n",
+     "stint.yaml:2:66: ratelimit.redis.urls[1]: is the shard 'h:6379/0' as is urls[0]; give each a "
+     "name of its own"},
+    {"SamePreviousShard",
+     "resources_file: r\nratelimit: {backend: redis, redis: {urls: [\"redis://h\"], previous: "
+     "{urls: "
+     "[\"a=redis://h\", \"a=redis://i\"]}}}\n",
+     "stint.yaml:2:91: ratelimit.redis.previous.urls[1]: is the shard 'a' as is urls[0]; give each "
+     "a "
+     "name of its own"},
+    {"ShardWithoutName",
+     "resources_file: r\nratelimit: {backend: redis, redis: {shards: [{name: \"\", url: "
+     "\"redis://h\"}]}}\n",
+     "stint.yaml:2:53: ratelimit.redis.shards[0].name: must have 1 to 255 bytes"},
+    {"RingTooLarge",
+     "resources_file: r\nratelimit:\n  backend: redis\n  redis:\n    virtual_nodes: 10000\n"
+     "    shards:\n      - {name: a, url: \"redis://h1\", weight: 100}\n"
+     "      - {name: b, url: \"redis://h2\", weight: 5.5}\n",
+     "stint.yaml:5:20: ratelimit.redis.virtual_nodes: makes 16880000 points with the weights of "
+     "these shards, and 16777216 are the most; give fewer, or less weight"},
     {"ShardsTwice",
      "resources_file: r\nratelimit: {backend: redis, redis: {shards: [{url: \"redis://h\"}], urls: "
      "[\"redis://i\"]}}\n",
