@@ -6,7 +6,7 @@ packages=(
   g++ cmake ninja-build pkg-config make ccache mold
   clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19
   libboost1.81-dev libssl-dev libxxhash-dev
-  zlib1g-dev libbrotli-dev
+  zlib1g-dev libbrotli-dev libgoogle-perftools-dev
   libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libboost-json1.81-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
   libhiredis-dev redis-server redis-sentinel redis-tools faketime lua5.1 lua-check
