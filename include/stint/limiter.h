@@ -176,12 +176,12 @@ class Limiter {
 
   // Forgets the buckets whose full key matches the pattern (`*` any text, `?` one byte), and
   // says how many. Held reservations stay valid; what they give back is dropped.
-  std::size_t reset(std::string_view pattern);
-  void reset(std::string_view pattern, std::move_only_function<void(std::size_t)> done);
+  ResetSummary reset(std::string_view pattern);
+  void reset(std::string_view pattern, std::move_only_function<void(ResetSummary)> done);
 
   // Buckets whose full key matches, at most `page_size` (1 to 1,000) of them; `cursor` 0 starts.
   // A bucket that is there during the whole listing is in it; work per call is bounded, so a
-  // page may be short or empty before the last.
+  // page may be short or empty before the last. See BucketPage::unreached.
   [[nodiscard]] Result<BucketPage> list(std::string_view pattern, std::uint64_t cursor = 0,
                                         std::size_t page_size = 100) const;
   void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,

@@ -87,12 +87,12 @@ void Limiter::peek(const Attributes& attributes, const Cost& cost,
 Result<void> Limiter::set_policies(const std::vector<Policy>& policies) {
   return core_->set_policies(policies);
 }
-std::size_t Limiter::reset(std::string_view pattern) { return core_->reset(pattern); }
+ResetSummary Limiter::reset(std::string_view pattern) { return core_->reset(pattern); }
 Result<BucketPage> Limiter::list(std::string_view pattern, std::uint64_t cursor,
                                  std::size_t page_size) const {
   return core_->list(pattern, cursor, page_size);
 }
-void Limiter::reset(std::string_view pattern, std::move_only_function<void(std::size_t)> done) {
+void Limiter::reset(std::string_view pattern, std::move_only_function<void(ResetSummary)> done) {
   core_->reset(pattern, std::move(done));
 }
 void Limiter::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,

@@ -46,6 +46,11 @@ bool names_charges(const limit::Spec& spec) noexcept {
          spec.name.algorithm == Algorithm::sliding_log;
 }
 
+void add(ResetSummary& all, store::ResetPage& page) {
+  all.removed += page.removed;
+  std::ranges::move(page.unreached, std::back_inserter(all.unreached));
+}
+
 // A reset over all its pages. Whether a page is answered before its call returns or later, the
 // next one is asked for from the same depth of the stack.
 class ResetPages {
@@ -72,10 +77,10 @@ class ResetPages {
 
   // True if it was the last.
   bool add_page() {
-    removed_ += page_.removed;
+    add(summary_, page_);
     cursor_ = page_.next;
     if (cursor_ != 0) return false;
-    done_(removed_);
+    done_(std::move(summary_));
     return true;
   }
 
@@ -84,7 +89,7 @@ class ResetPages {
   Cleared done_;
   store::ResetPage page_;
   std::uint64_t cursor_ = 0;
-  std::size_t removed_ = 0;
+  ResetSummary summary_;
   std::atomic<int> halves_{0};
 };
 
@@ -238,18 +243,18 @@ Result<void> LimiterCore::set_policies(const std::vector<Policy>& policies) {
   return {};
 }
 
-std::size_t LimiterCore::reset(std::string_view pattern) {
-  std::size_t removed = 0;
+ResetSummary LimiterCore::reset(std::string_view pattern) {
+  ResetSummary summary;
   std::uint64_t cursor = 0;
   do {
     store::ResetPage page;
     Waiter waiter;
     store_->reset(pattern, cursor, page, [&waiter] { waiter.done(); });
     waiter.wait();
-    removed += page.removed;
+    add(summary, page);
     cursor = page.next;
   } while (cursor != 0);
-  return removed;
+  return summary;
 }
 
 Result<BucketPage> LimiterCore::list(std::string_view pattern, std::uint64_t cursor,

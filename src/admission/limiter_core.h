@@ -25,7 +25,7 @@ namespace stint::admission {
 using Admitted = std::move_only_function<void(Result<Admission>)>;
 using Peeked = std::move_only_function<void(Result<Decision>)>;
 using Listed = std::move_only_function<void(Result<BucketPage>)>;
-using Cleared = std::move_only_function<void(std::size_t)>;
+using Cleared = std::move_only_function<void(ResetSummary)>;
 using Settled = Reservation::Done;
 
 // What stint::Limiter is made of. Beside its calls, which wait for the store, it has the same
@@ -48,7 +48,7 @@ class LimiterCore {
 
   [[nodiscard]] Result<void> set_policies(const std::vector<Policy>& policies);
 
-  [[nodiscard]] std::size_t reset(std::string_view pattern);
+  [[nodiscard]] ResetSummary reset(std::string_view pattern);
   void reset(std::string_view pattern, Cleared done);
   [[nodiscard]] Result<BucketPage> list(std::string_view pattern, std::uint64_t cursor,
                                         std::size_t page_size);

@@ -161,6 +161,7 @@ class PagedStore final : public DeferredStore {
     EXPECT_EQ(pattern, "p*");
     EXPECT_EQ(cursor, pages);
     page = {.removed = 1, .next = ++pages == 9 ? 0 : pages};
+    if (pages == 3) page = {.next = pages, .unreached = {{"b", "gone"}}};
     if (pages % 2 == 0) return done();
     later_ = std::move(done);
   }
@@ -178,11 +179,15 @@ TEST_F(LimiterCoreTest, AResetGoesOnFromPageToPage) {
   auto paged = std::make_shared<PagedStore>(clock_);
   store_ = paged;
   limit({slots(1)});
-  std::optional<std::size_t> removed;
-  core_->reset("p*", [&](std::size_t count) { removed = count; });
+  std::optional<ResetSummary> summary;
+  core_->reset("p*", [&](ResetSummary made) { summary = std::move(made); });
   int rounds = 0;
   while (paged->answer_page()) ++rounds;
-  EXPECT_EQ(removed, 9U);
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->removed, 8U);
+  ASSERT_EQ(summary->unreached.size(), 1U);
+  EXPECT_EQ(summary->unreached[0].where, "b");
+  EXPECT_EQ(summary->unreached[0].why, "gone");
   EXPECT_EQ(rounds, 5);
 }
 

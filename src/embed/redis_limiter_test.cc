@@ -41,7 +41,7 @@ TEST(RedisLimiter, TwoShareOneLimit) {
   }
   EXPECT_EQ(admitted, 10);
   EXPECT_EQ(first.list("*")->buckets.size(), 1U);
-  EXPECT_EQ(second.reset("*"), 1U);
+  EXPECT_EQ(second.reset("*").removed, 1U);
   EXPECT_TRUE(first.admit({})->admitted());
 }
 

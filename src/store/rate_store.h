@@ -96,6 +96,8 @@ using Done = std::move_only_function<void()>;
 struct ResetPage {
   std::size_t removed = 0;
   std::uint64_t next = 0;  // cursor of the next call; 0: done
+  // See ResetSummary; the calls that follow go on with the other parts.
+  std::vector<Unreached> unreached{};
 };
 
 struct StoreStats {
@@ -143,11 +145,12 @@ class RateStore {
   virtual void renew(std::span<AdmissionRecord* const> records, Done done) = 0;
 
   // Forgets buckets whose full key matches (limit::matches). Bounded work per call: `page` says
-  // where to go on; start with cursor 0.
+  // where to go on; start with cursor 0. What cannot be reached is named, each part once in a
+  // whole reset, and left out.
   virtual void reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page,
                      Done done) = 0;
 
-  // See Limiter::list.
+  // See Limiter::list. What cannot be reached is named, each part once in a whole listing.
   virtual void list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
                     BucketPage& page, Done done) = 0;
 

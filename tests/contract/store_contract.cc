@@ -156,6 +156,7 @@ BucketPage StoreContract::list_page(std::string_view pattern, std::uint64_t curs
   wait_until_done(
       [&](Done done) { store().list(pattern, cursor, page_size, page, std::move(done)); });
   EXPECT_LE(page.buckets.size(), page_size);
+  EXPECT_TRUE(page.unreached.empty());
   return page;
 }
 
@@ -176,6 +177,7 @@ std::size_t StoreContract::reset(std::string_view pattern) {
   do {
     ResetPage page;
     wait_until_done([&](Done done) { store().reset(pattern, cursor, page, std::move(done)); });
+    EXPECT_TRUE(page.unreached.empty());
     removed += page.removed;
     cursor = page.next;
   } while (cursor != 0);

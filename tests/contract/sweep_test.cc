@@ -82,6 +82,39 @@ TEST_P(Sweep, AListingShowsEveryCounterInTheOrderOfTheLimits) {
   EXPECT_THAT(values, ElementsAre(1, 300, 2, 17, 1, 7));
 }
 
+TEST_P(Sweep, AListingShowsHowEachLimitStandsAsAPeekDoes) {
+  const auto set =
+      limits({requests_per(kMinute, 10), tokens_per(kHour, 1000),
+              requests_per(kMinute, 10, Algorithm::sliding_log), token_bucket(60, kHour, 20),
+              in_flight(2), tokens_per(kMinute, 50, Algorithm::sliding_window)});
+  ASSERT_TRUE(acquired({{"a", set, {{1}, {300}, {2}, {3}, {1}, {7}}}}).admitted());
+  advance(20 * kSecond);
+  ASSERT_TRUE(acquired({{"a", set, {{1}, {300}, {2}, {3}, {1}, {7}}}}).admitted());
+  advance(15 * kSecond);
+  Call seen = peeked({{"a", set, {{0}, {0}, {0}, {0}, {0}, {0}}}});
+  const auto buckets = list();
+  ASSERT_EQ(buckets.size(), 1U);
+  for (std::size_t i = 0; i < set->size(); ++i) {
+    SCOPED_TRACE(i);
+    const BucketInfo::Counter& counter = buckets[0].counters.at(i);
+    EXPECT_EQ(counter.quota, (*set)[i].quota);
+    EXPECT_EQ(counter.capacity, (*set)[i].capacity);
+    EXPECT_EQ(counter.remaining, seen.slot(i).remaining);
+    EXPECT_EQ(counter.reset, seen.slot(i).reset);
+  }
+}
+
+TEST_P(Sweep, AListingShowsTheQuotaThatWasLastChargedWith) {
+  ASSERT_TRUE(admits("a", limits({requests_per(kDay, 10)}), 4));
+  const auto lower = limits({requests_per(kDay, 3)});
+  EXPECT_FALSE(admits("a", lower));
+  EXPECT_EQ(list().at(0).counters.at(0).quota, 10);
+  EXPECT_EQ(list().at(0).counters.at(0).remaining, 6);
+  ASSERT_TRUE(admits("a", limits({requests_per(kDay, 5)})));
+  EXPECT_EQ(list().at(0).counters.at(0).quota, 5);
+  EXPECT_EQ(list().at(0).counters.at(0).remaining, 0);
+}
+
 TEST_P(Sweep, AListingShowsCountersAsOfNow) {
   const auto set = limits({requests_per(kMinute, 10), requests_per(kDay, 10),
                            requests_per(kMinute, 10, Algorithm::sliding_log),

@@ -84,6 +84,57 @@ class RedisOutage : public RedisStoreTest {
   Gate gate_{server_.port()};
 };
 
+// Nobody takes a page that is short for the whole.
+class RedisOutageSweeps : public RedisOutage, public ::testing::WithParamInterface<Fault> {};
+
+TEST_P(RedisOutageSweeps, SayThatTheServerWasNotReached) {
+  const auto replica = rig(quick(GetParam()));
+  const auto set = limits({requests_per(kLong, 10)});
+  for (const char* key : {"p:a", "p:b"}) {
+    Call call = call_of({{key, set}});
+    ASSERT_EQ(acquire(*replica, call), Outcome::admitted);
+  }
+  const auto list = [&] {
+    BucketPage page;
+    Answers answers;
+    replica->store().list("*", 0, 100, page, answers.expect());
+    answers.wait();
+    return page;
+  };
+  const auto reset = [&] {
+    store::ResetPage page;
+    Answers answers;
+    replica->store().reset("*", 0, page, answers.expect());
+    answers.wait();
+    return page;
+  };
+  const std::string server = replica->store().health().at(0).name;
+  begin(GetParam());
+  const BucketPage listed = list();
+  EXPECT_TRUE(listed.buckets.empty());
+  EXPECT_EQ(listed.next, 0U);
+  ASSERT_EQ(listed.unreached.size(), 1U);
+  EXPECT_EQ(listed.unreached[0].where, server);
+  EXPECT_NE(listed.unreached[0].why, "");
+  const store::ResetPage cleared = reset();
+  EXPECT_EQ(cleared.removed, 0U);
+  EXPECT_EQ(cleared.next, 0U);
+  ASSERT_EQ(cleared.unreached.size(), 1U);
+  EXPECT_EQ(cleared.unreached[0].where, server);
+  end(GetParam());
+
+  if (GetParam() == Fault::killed) return;  // it came back empty
+  EXPECT_TRUE(eventually([&] { return list().unreached.empty(); }));
+  EXPECT_EQ(list().buckets.size(), 2U);
+  const store::ResetPage again = reset();
+  EXPECT_EQ(again.removed, 2U);
+  EXPECT_TRUE(again.unreached.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(, RedisOutageSweeps,
+                         ::testing::Values(Fault::killed, Fault::stopped, Fault::refused,
+                                           Fault::stalled));
+
 class RedisOutageRules : public RedisOutage,
                          public ::testing::WithParamInterface<std::tuple<OnStoreError, Fault>> {};
 
@@ -118,6 +169,8 @@ TEST_P(RedisOutageRules, DecideWithoutWaitingAndAreCarriedBack) {  // C07
   EXPECT_LE(waited, 5) << "the breaker opens after three failures";
   EXPECT_TRUE(replica->store().health().at(0).degraded);
   EXPECT_NE(replica->store().health().at(0).text, "");
+  EXPECT_LT(system_clock().wall_now() - replica->store().health().at(0).since,
+            std::chrono::minutes{5});
   EXPECT_EQ(told_.warnings_with("outage rule"), 1U) << told_.warnings();
   std::int64_t counted_here = 0;
   switch (rule) {

@@ -72,12 +72,13 @@ TEST_F(CallbackTest, ResetAndListSeeAllBuckets) {
   } while (cursor != 0);
   EXPECT_EQ(listed, std::size_t{kBuckets});
   int answers = 0;
-  limiter().reset("p:api_key=k1*", [&](std::size_t removed) {
-    EXPECT_EQ(removed, 11'111U);  // k1, k1?, k1??, k1???, k1????
+  limiter().reset("p:api_key=k1*", [&](const ResetSummary& summary) {
+    EXPECT_EQ(summary.removed, 11'111U);  // k1, k1?, k1??, k1???, k1????
+    EXPECT_TRUE(summary.unreached.empty());
     ++answers;
   });
   EXPECT_EQ(answers, 1);
-  EXPECT_EQ(limiter().reset("*"), std::size_t{kBuckets} - 11'111U);
+  EXPECT_EQ(limiter().reset("*").removed, std::size_t{kBuckets} - 11'111U);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST_F(Concurrency, ManyStreamsAllKeepTheirSlots) {
 TEST_F(Concurrency, ARunningRequestCountsAgainAfterAReset) {
   limit({slots(1)}, {.concurrency_ttl = 3s});
   const Admission stream = admit("k");
-  EXPECT_EQ(limiter_->reset("slots:*"), 1U);
+  EXPECT_EQ(limiter_->reset("slots:*").removed, 1U);
   clock_.advance(1s);
   EXPECT_FALSE(admitted("k"));
 }

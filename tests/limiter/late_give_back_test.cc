@@ -19,7 +19,7 @@ class LateGiveBack : public LimiterTest {
 
 TEST_F(LateGiveBack, AfterAResetLowersNoBucketThatCameLater) {
   Admission first = admit("k", kForty);
-  EXPECT_EQ(limiter_->reset("*"), 1U);
+  EXPECT_EQ(limiter_->reset("*").removed, 1U);
   const Admission second = admit("k", kForty);
   ASSERT_TRUE(first.reservation.release());
   EXPECT_EQ(counter("p:api_key=k"), 40);

@@ -361,7 +361,9 @@ class Runner {
         std::string& text = shown[bucket.key];
         if (!text.empty()) text += " LISTED TWICE";
         for (const auto& counter : bucket.counters) {
-          text += " " + std::to_string(counter.value);
+          text += " " + std::to_string(counter.value) + " (" + std::to_string(counter.remaining) +
+                  " of " + std::to_string(counter.capacity) + " left, whole in " +
+                  std::to_string(counter.reset.count()) + ")";
         }
       }
       cursor = page.next;

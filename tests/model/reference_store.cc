@@ -248,9 +248,11 @@ void ReferenceStore::list(std::string_view pattern, std::uint64_t cursor, std::s
       bucket.advance(time_(), kNoCut);
       BucketInfo info{bucket.text.substr(0, kKeptText), {}};
       for (std::size_t i = 0; i < bucket.counters.size(); ++i) {
-        const limit::LimitName& name = (*bucket.limits)[i].name;
-        info.counters.push_back(
-            {name.unit, name.algorithm, name.window, bucket.counters[i]->value()});
+        const limit::Spec& spec = (*bucket.limits)[i];
+        const Reading reading = bucket.counters[i]->read();
+        info.counters.push_back({spec.name.unit, spec.name.algorithm, spec.name.window,
+                                 bucket.counters[i]->value(), spec.quota, spec.capacity,
+                                 reading.remaining, reading.reset});
       }
       page.buckets.push_back(std::move(info));
     }

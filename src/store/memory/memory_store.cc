@@ -574,8 +574,11 @@ void MemoryStore::list(std::string_view pattern, std::uint64_t cursor, std::size
     BucketInfo info{std::string(bucket.text()), {}};
     for (std::size_t i = 0; i < bucket.limits().size(); ++i) {
       const limit::Spec& spec = bucket.limits()[i];
+      const limit::Counter& counter = bucket.counters()[i];
+      const limit::Reading reading = counter.read(spec, now);
       info.counters.push_back({spec.name.unit, spec.name.algorithm, spec.name.window,
-                               bucket.counters()[i].value(spec)});
+                               counter.value(spec), spec.quota, spec.capacity, reading.remaining,
+                               reading.reset});
     }
     page.buckets.push_back(std::move(info));
     return true;

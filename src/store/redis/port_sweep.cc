@@ -33,13 +33,16 @@ void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page
   const auto targets = servers_->topology().targets();
   const std::size_t target = cursor >> 56;
   if (target >= targets.size()) return done();
+  redis::Target& of = *targets[target];
   SweepRequest request{shared_.keys_begin, std::string(pattern), sweep_cursor(cursor), page_size,
                        loop_.now() + kSweepTimeout};
-  sweep(*targets[target], shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &page,
+  sweep(of, shared_.scripts, std::move(request),
+        [this, target, count = targets.size(), &of, &page,
          done = std::move(done)](SweptPage swept) mutable {
-          if (!swept.error.empty())
+          if (!swept.error.empty()) {
             shared_.warn("list", "a listing of Redis failed: " + swept.error);
+            page.unreached.push_back({std::string(of.name()), std::move(swept.error)});
+          }
           for (SweptBucket& bucket : swept.buckets) page.buckets.push_back(std::move(bucket.info));
           page.next = store_cursor(target, count, swept);
           done();
@@ -58,12 +61,18 @@ void Port::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page
   sweep(of, shared_.scripts, std::move(request),
         [this, target, count = targets.size(), &of, &page,
          done = std::move(done)](SweptPage swept) mutable {
-          if (!swept.error.empty())
-            shared_.warn("reset", "a reset in Redis failed: " + swept.error);
           page.next = store_cursor(target, count, swept);
+          const auto failed = [this, &of, &page, target, count](std::string why) {
+            shared_.warn("reset", "a reset in Redis failed: " + why);
+            page.unreached.push_back({std::string(of.name()), std::move(why)});
+            page.next = store_cursor(target, count, {});  // the others are gone on with
+          };
+          if (!swept.error.empty()) failed(std::move(swept.error));
           remove_buckets(of, shared_.keys_begin, swept.buckets, loop_.now() + kSweepTimeout,
-                         [&page, done = std::move(done)](std::size_t removed) mutable {
+                         [failed, &page, done = std::move(done)](std::size_t removed,
+                                                                 std::string error) mutable {
                            page.removed = removed;
+                           if (!error.empty()) failed(std::move(error));
                            done();
                          });
         });

@@ -57,6 +57,7 @@ struct RedisTargetHealth {
   std::string name;
   bool degraded = false;  // on any of the event loops
   std::string text;       // why, when degraded
+  TimePoint since{};      // when degraded: by the clock of this process
 };
 
 // Every event loop has connections of its own, and calls go by the loop that they are made on;

@@ -59,7 +59,7 @@ void Shared::add_target(std::string_view target, bool degraded) {
     Health& health = health_[std::string(target)];
     ++health.loops;
     if (degraded) {
-      ++health.degraded_loops;
+      if (health.degraded_loops++ == 0) health.since = clock_.wall_now();
       health.why = "not connected yet";
     }
     well = health.degraded_loops == 0 && health.loops == 1;
@@ -69,14 +69,19 @@ void Shared::add_target(std::string_view target, bool degraded) {
 
 void Shared::remove_target(std::string_view target, bool degraded) {
   bool gone = false;
+  bool well = false;
   {
     const base::MutexLock lock(mutex_);
     const auto found = health_.find(target);
-    if (degraded) --found->second.degraded_loops;
-    gone = --found->second.loops == 0;
+    Health& health = found->second;
+    if (degraded) --health.degraded_loops;
+    gone = --health.loops == 0;
+    well = !gone && health.told && health.degraded_loops == 0;
+    health.told = health.told && !well;
     if (gone) health_.erase(found);
   }
   if (gone && options.hooks.on_removed) options.hooks.on_removed(target);
+  if (well && options.hooks.on_degraded) options.hooks.on_degraded(target, false, "");
 }
 
 void Shared::set_degraded(std::string_view target, bool degraded, const std::string& why) {
@@ -84,6 +89,7 @@ void Shared::set_degraded(std::string_view target, bool degraded, const std::str
   {
     const base::MutexLock lock(mutex_);
     Health& health = health_[std::string(target)];
+    if (degraded && health.degraded_loops == 0) health.since = clock_.wall_now();
     health.degraded_loops += degraded ? 1 : -1;
     if (degraded) health.why = why;
     tell = degraded ? !health.told : health.degraded_loops == 0;
@@ -109,7 +115,8 @@ std::vector<RedisTargetHealth> Shared::health() const {
   std::vector<RedisTargetHealth> all;
   for (const auto& [name, health] : health_) {
     const bool degraded = health.degraded_loops > 0;
-    all.push_back({name, degraded, degraded ? health.why : std::string{}});
+    all.push_back({name, degraded, degraded ? health.why : std::string{},
+                   degraded ? health.since : TimePoint{}});
   }
   return all;
 }

@@ -61,6 +61,7 @@ class Shared {
     int loops = 0;
     int degraded_loops = 0;
     bool told = false;  // that it is degraded
+    TimePoint since{};  // degraded
     std::string why;
   };
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "limit/bucket_key.h"
 #include "limit/fixed_window.h"
+#include "limit/lease_set.h"
 #include "limit/sliding_window.h"
 #include "limit/token_bucket.h"
 #include "store/redis/layout.h"
@@ -33,42 +36,57 @@ bool hashed(std::string_view key) { return key.contains(":%#"); }
 
 struct Live {
   std::int64_t leases = 0;
-  const redis::Value* logs = nullptr;
+  const redis::Value* logs = nullptr;  // of each what is used, and its last entry
   std::size_t next_log = 0;
 };
 
-// What a listing shows of a limit now; `spent` if it says no more than a fresh one.
-std::int64_t value_of(const StoredBucket::Stored& stored, TimePoint now, Live& live, bool& spent) {
+// How a limit stands now, and whether it says no more than a fresh one.
+struct Standing {
+  std::int64_t value = 0;
+  limit::Reading reading;
+  bool spent = false;
+};
+
+template <class State>
+Standing standing_of(State state, const limit::Spec& spec, TimePoint now) {
+  state.advance(spec, now);
+  Standing standing{.reading = state.read(spec, now), .spent = state.spent_at(spec) <= now};
+  if constexpr (std::is_same_v<State, limit::FixedWindow>) standing.value = state.used;
+  if constexpr (std::is_same_v<State, limit::SlidingWindow>) standing.value = state.current;
+  if constexpr (std::is_same_v<State, limit::TokenBucket>) standing.value = state.level;
+  return standing;
+}
+
+Standing standing_of_log(const limit::Spec& spec, TimePoint now, Live& live) {
+  const std::int64_t used = (*live.logs)[live.next_log++].integer();
+  const TimePoint last{Duration{(*live.logs)[live.next_log++].integer()}};
+  // An entry that lies ahead was made before the clock was set back: it is taken as now.
+  const Duration whole = std::min(last, now) + spec.window() - now;
+  return {.value = used,
+          .reading = {std::max<std::int64_t>(spec.quota - used, 0), used > 0 ? whole : Duration{0}},
+          .spent = used == 0};
+}
+
+Standing standing_of(const StoredBucket::Stored& stored, TimePoint now, Live& live) {
   const auto& numbers = stored.numbers;
+  const limit::Spec& spec = stored.spec;
   const auto at = [](std::int64_t us) { return TimePoint{Duration{us}}; };
-  switch (stored.spec.name.algorithm) {
-    case Algorithm::fixed_window: {
-      limit::FixedWindow state{at(numbers[0]), numbers[1]};
-      state.advance(stored.spec, now);
-      spent = state.spent_at(stored.spec) <= now;
-      return state.used;
-    }
-    case Algorithm::sliding_window: {
-      limit::SlidingWindow state{at(numbers[0]), numbers[1], numbers[2]};
-      state.advance(stored.spec, now);
-      spent = state.spent_at(stored.spec) <= now;
-      return state.current;
-    }
+  switch (spec.name.algorithm) {
+    case Algorithm::fixed_window:
+      return standing_of(limit::FixedWindow{at(numbers[0]), numbers[1]}, spec, now);
+    case Algorithm::sliding_window:
+      return standing_of(limit::SlidingWindow{at(numbers[0]), numbers[1], numbers[2]}, spec, now);
     case Algorithm::token_bucket: {
       limit::TokenBucket state{at(numbers[0]), numbers[1]};
       state.rest = numbers[2] & limit::TokenBucket::kRestBits;
-      state.advance(stored.spec, now);
-      spent = state.spent_at(stored.spec) <= now;
-      return state.level;
+      return standing_of(state, spec, now);
     }
-    case Algorithm::sliding_log: {
-      const std::int64_t used = (*live.logs)[live.next_log++].integer();
-      spent = used == 0;
-      return used;
-    }
+    case Algorithm::sliding_log:
+      return standing_of_log(spec, now, live);
     case Algorithm::concurrency:
-      spent = live.leases == 0;
-      return live.leases;
+      return {.value = live.leases,
+              .reading = limit::read_slots(spec, live.leases),
+              .spent = live.leases == 0};
   }
   std::unreachable();
 }
@@ -83,15 +101,21 @@ std::optional<SweptBucket> describe(std::string_view key, const redis::Value& lo
   Live live{looked[1].integer(), &looked[2], 0};
   bool all_spent = true;
   for (const StoredBucket::Stored& limit : stored->limits) {
-    bool spent = false;
-    const std::int64_t value = value_of(limit, now, live, spent);
-    all_spent = all_spent && spent;
+    const Standing standing = standing_of(limit, now, live);
+    all_spent = all_spent && standing.spent;
     const limit::LimitName& name = limit.spec.name;
-    bucket.info.counters.push_back({name.unit, name.algorithm, name.window, value});
+    bucket.info.counters.push_back({name.unit, name.algorithm, name.window, standing.value,
+                                    limit.spec.quota, limit.spec.capacity,
+                                    standing.reading.remaining, standing.reading.reset});
     if (name.algorithm == Algorithm::sliding_log) bucket.logs.push_back(name.window);
   }
   if (all_spent) return std::nullopt;
   return bucket;
+}
+
+// Never empty.
+std::string text_of(const redis::CallError& error) {
+  return error.text.empty() ? to_string(error.reason) : error.text;
 }
 
 class Sweep : public std::enable_shared_from_this<Sweep> {
@@ -173,7 +197,7 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
 
   void fail(const redis::CallError& error) {
     page_ = {};
-    page_.error = error.text.empty() ? to_string(error.reason) : error.text;
+    page_.error = text_of(error);
     done_(std::move(page_));
   }
 
@@ -195,8 +219,8 @@ void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
 
 void remove_buckets(redis::Target& target, std::string_view keys_begin,
                     const std::vector<SweptBucket>& buckets, Duration deadline,
-                    std::move_only_function<void(std::size_t)> done) {
-  if (buckets.empty()) return done(0);
+                    std::move_only_function<void(std::size_t, std::string)> done) {
+  if (buckets.empty()) return done(0, {});
   std::vector<std::string> counters = {"UNLINK"};
   std::vector<std::string> others = {"UNLINK"};
   for (const SweptBucket& bucket : buckets) {
@@ -208,11 +232,17 @@ void remove_buckets(redis::Target& target, std::string_view keys_begin,
   }
   // Others first: counters without their log or leases are a bucket of which less is used.
   const std::vector<std::string_view> first(others.begin(), others.end());
-  target.command(first, deadline, [](const redis::CallResult&) {});
-  const std::vector<std::string_view> second(counters.begin(), counters.end());
-  target.command(second, deadline, [done = std::move(done)](redis::CallResult result) mutable {
-    done(result ? static_cast<std::size_t>(result->integer()) : 0);
+  // Answered before the other, on the same connection or not at all.
+  auto error = std::make_shared<std::string>();
+  target.command(first, deadline, [error](const redis::CallResult& result) {
+    if (!result) *error = text_of(result.error());
   });
+  const std::vector<std::string_view> second(counters.begin(), counters.end());
+  target.command(second, deadline,
+                 [error, done = std::move(done)](const redis::CallResult& result) mutable {
+                   if (!result) return done(0, text_of(result.error()));
+                   done(static_cast<std::size_t>(result->integer()), std::move(*error));
+                 });
 }
 
 }  // namespace stint::store

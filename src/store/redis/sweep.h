@@ -47,9 +47,10 @@ struct SweepRequest {
 void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
            std::move_only_function<void(SweptPage)> done);
 
-// Removes all keys of the buckets; `done` is told how many of them were there.
+// Removes all keys of the buckets; `done` is told how many of them were there, and why this is not
+// known if the server could not answer.
 void remove_buckets(redis::Target& target, std::string_view keys_begin,
                     const std::vector<SweptBucket>& buckets, Duration deadline,
-                    std::move_only_function<void(std::size_t)> done);
+                    std::move_only_function<void(std::size_t removed, std::string error)> done);
 
 }  // namespace stint::store

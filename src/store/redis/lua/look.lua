@@ -1,9 +1,9 @@
 -- Reads buckets for listings. Changes nothing.
 --
 -- KEYS    of each bucket: its counters, its leases
--- Reply: {now, for each bucket {what its key of counters holds or nil, live leases, used of each
--- of its logs}}. The keys of logs follow from the windows in the counters, and have the same hash
--- tag: see decide.lua for the layout.
+-- Reply: {now, for each bucket {what its key of counters holds or nil, live leases, for each of its
+-- logs what is used and when the last entry was made, 0 for none}}. The keys of logs follow from the
+-- windows in the counters, and have the same hash tag: see decide.lua for the layout.
 local su = struct.unpack
 local floor, format = math.floor, string.format
 local now = now_us()
@@ -11,23 +11,26 @@ local SIZES = {[0] = 2, 3, 3, 5, 0} -- numbers of a limit behind name and quota,
 local LOG = 2
 
 local function logs_of(counters, raw)
-  local used = {}
+  local logs = {}
   local n, at = su('<B', raw, 11)
   for _ = 1, n do
     local name = su('<d', raw, at)
     local window = floor(name / 64)
     if name % 8 == LOG then
-      local sum = 0
+      local sum, last = 0, 0
       local live = '(' .. format('%.0f', now - window)
       local key = counters .. ':log:' .. format('%.0f', window)
-      for _, entry in ipairs(redis.call('ZRANGEBYSCORE', key, live, '+inf')) do
-        sum = sum + su('<d', entry, 17)
+      local found = redis.call('ZRANGEBYSCORE', key, live, '+inf', 'WITHSCORES')
+      for entry = 1, #found, 2 do
+        sum = sum + su('<d', found[entry], 17)
+        last = tonumber(found[entry + 1])
       end
-      used[#used + 1] = sum
+      logs[#logs + 1] = sum
+      logs[#logs + 1] = last
     end
     at = at + 16 + 8 * (SIZES[name % 8] or error('unknown', 0))
   end
-  return used
+  return logs
 end
 
 local reply = {now}
@@ -36,8 +39,8 @@ for i = 1, #KEYS, 2 do
   local live = redis.pcall('ZCOUNT', KEYS[i + 1], '(' .. format('%.0f', now), '+inf')
   local entry = {false, 0, {}}
   if type(raw) == 'string' and type(live) == 'number' then
-    local ok, used = pcall(logs_of, KEYS[i], raw)
-    if ok then entry = {raw, live, used} end
+    local ok, logs = pcall(logs_of, KEYS[i], raw)
+    if ok then entry = {raw, live, logs} end
   end
   reply[#reply + 1] = entry
 end
