@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "net/event_loop.h"
-#include "redis/single.h"
 #include "store/redis/redis_store.h"
 #include "tests/integration/redis_testing.h"
 
@@ -21,7 +20,9 @@ namespace stint::redis_testing {
 class StoreRig {
  public:
   struct Options {
-    std::string url{};  // redis:// or rediss://
+    std::string url{};                    // redis:// or rediss://
+    std::vector<std::string> urls{};      // instead: a ring of these
+    std::vector<std::string> previous{};  // that was a ring of these, for an hour from now on
     std::size_t loops = 1;
     store::RedisStoreOptions store{};
     net::TlsClientContext::Options tls{};
@@ -33,15 +34,18 @@ class StoreRig {
   StoreRig& operator=(const StoreRig&) = delete;
 
   [[nodiscard]] store::RedisStore& store() noexcept { return *store_; }
-  // Until every loop has a server that takes calls (or has none); false after 10 s.
+  // Other servers from soon on: see RedisStore::replace.
+  void replace(const Options& options);
+  // Until no loop has a server that takes no calls (or some loop has one); false after 10 s.
   [[nodiscard]] bool wait_until_degraded(bool degraded) const;
 
  private:
+  [[nodiscard]] static store::RedisStore::MakeTopology topology(const Options& options);
+
   struct Loop {
     net::EventLoop loop;
     std::thread thread;
   };
-  std::shared_ptr<const net::TlsClientContext> tls_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::unique_ptr<store::RedisStore> store_;
 };

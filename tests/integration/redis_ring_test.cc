@@ -1,0 +1,260 @@
+// Several servers: where buckets are, and how they move when the servers change.
+#include <deque>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/integration/redis_store_testing.h"
+
+namespace stint::redis_testing {
+namespace {
+
+constexpr int kBuckets = 60;
+
+std::string bucket(int i) { return "b" + std::to_string(i); }
+
+class RedisRing : public RedisStoreTest {
+ protected:
+  [[nodiscard]] StoreRig::Options on(std::vector<const RedisServer*> servers,
+                                     std::vector<const RedisServer*> previous = {}) const {
+    StoreRig::Options options = patient();
+    for (const RedisServer* each : servers) options.urls.push_back(each->url());
+    for (const RedisServer* each : previous) options.previous.push_back(each->url());
+    return options;
+  }
+  // Where the counters of a bucket are counted now.
+  [[nodiscard]] std::vector<RedisServer*> homes(const std::string& of) {
+    std::vector<RedisServer*> found;
+    for (RedisServer* each : {&server_, &second_, &third_}) {
+      if (each->command({"TYPE", counters_key(of)}).text() == "string") found.push_back(each);
+    }
+    return found;
+  }
+  Outcome ask(StoreRig& rig, const std::string& of, const Limit& limit,
+              OnStoreError rule = OnStoreError::deny) {
+    Call call = call_of({{of, limits({limit}), {{1, 1}}}}, rule);
+    return acquire(rig, call);
+  }
+  int admitted(StoreRig& rig, const std::string& of, const Limit& limit, int tries) {
+    int count = 0;
+    for (int i = 0; i < tries; ++i) count += ask(rig, of, limit) == Outcome::admitted ? 1 : 0;
+    return count;
+  }
+
+  RedisServer second_;
+  RedisServer third_;
+};
+
+TEST_F(RedisRing, EachBucketIsOnOneServerWhateverTheOrder) {
+  const auto one = rig(on({&server_, &second_, &third_}));
+  const auto other = rig(on({&third_, &server_, &second_}));
+  std::set<RedisServer*> used_servers;
+  for (int i = 0; i < kBuckets; ++i) {
+    const Limit limit = requests_per(kLong, 3);
+    EXPECT_EQ(admitted(*one, bucket(i), limit, 2), 2);
+    EXPECT_EQ(admitted(*other, bucket(i), limit, 2), 1);
+    const auto at = homes(bucket(i));
+    ASSERT_EQ(at.size(), 1U);
+    used_servers.insert(at[0]);
+  }
+  EXPECT_EQ(used_servers.size(), 3U);
+}
+
+TEST_F(RedisRing, ARefusalByOneServerGivesBackWhatOthersCharged) {
+  const auto replica = rig(on({&server_, &second_, &third_}));
+  const Limit narrow = requests_per(kLong, 2);
+  const Limit wide = requests_per(kLong, 1000);
+  for (int i = 0; i < kBuckets; ++i) {
+    Call call =
+        call_of({{"narrow", limits({narrow}), {{1, 1}}}, {bucket(i), limits({wide}), {{1, 1}}}});
+    EXPECT_EQ(acquire(*replica, call), i < 2 ? Outcome::admitted : Outcome::refused);
+  }
+  EXPECT_TRUE(eventually([&] {
+    int left = 0;
+    for (int i = 2; i < kBuckets; ++i) left += homes(bucket(i)).empty() ? 0 : 1;
+    return left == 0;
+  }));
+}
+
+struct Kind {
+  const char* name;
+  Limit limit;
+};
+
+class RedisRingMove : public RedisRing, public ::testing::WithParamInterface<Kind> {};
+
+// Counted on two servers, then on three, then on two again: nothing is forgotten and nothing is
+// counted twice, wherever a bucket was.
+TEST_P(RedisRingMove, BucketsAreBroughtAlong) {
+  const Limit& limit = GetParam().limit;
+  const auto before = rig(on({&server_, &second_}));
+  std::vector<std::deque<Call>> running(kBuckets);
+  const auto charge = [&](StoreRig& by, int i, Outcome expected) {
+    Call& call = running[static_cast<std::size_t>(i)].emplace_back(
+        call_of({{bucket(i), limits({limit}), {{1, 1}}}}));
+    EXPECT_EQ(acquire(by, call), expected) << bucket(i);
+  };
+  for (int i = 0; i < kBuckets; ++i) charge(*before, i, Outcome::admitted);
+
+  const auto after = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  int moved = 0;
+  for (int i = 0; i < kBuckets; ++i) {
+    charge(*after, i, Outcome::admitted);
+    moved += homes(bucket(i)) == std::vector{&third_} ? 1 : 0;
+  }
+  EXPECT_GT(moved, 5);
+  EXPECT_LT(moved, 40);
+
+  // Another process brings them again, and back.
+  const auto back = rig(on({&server_, &second_}, {&server_, &second_, &third_}));
+  for (int i = 0; i < kBuckets; ++i) {
+    charge(*back, i, Outcome::admitted);
+    charge(*back, i, Outcome::refused);
+    EXPECT_EQ(homes(bucket(i)).size(), 1U);
+    EXPECT_NE(homes(bucket(i)), std::vector{&third_});
+  }
+}
+
+// What one gave back stays given back, whoever brings the bucket again.
+TEST_P(RedisRingMove, WhatWasGivenBackIsNotBroughtAgain) {
+  const Limit& limit = GetParam().limit;
+  const auto before = rig(on({&server_, &second_}));
+  std::deque<Call> calls;
+  for (int i = 0; i < kBuckets; ++i) {
+    for (int k = 0; k < 3; ++k) {
+      calls.push_back(call_of({{bucket(i), limits({limit}), {{1, 1}}}}));
+      ASSERT_EQ(acquire(*before, calls.back()), Outcome::admitted);
+    }
+  }
+  const auto one = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  for (Call& call : calls) EXPECT_TRUE(give_back(*one, call));
+  const auto other = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  for (int i = 0; i < kBuckets; ++i) EXPECT_EQ(admitted(*other, bucket(i), limit, 4), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Algorithms, RedisRingMove,
+    ::testing::Values(Kind{"FixedWindow", requests_per(kLong, 3)},
+                      Kind{"SlidingWindow", requests_per(kLong, 3, Algorithm::sliding_window)},
+                      Kind{"SlidingLog", requests_per(kLong, 3, Algorithm::sliding_log)},
+                      Kind{"TokenBucket", requests_per(kLong, 3, Algorithm::token_bucket)},
+                      Kind{"Concurrency", in_flight(3)}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(RedisRing, WhoStillHasTheOldServersDecidesByTheOutageRuleAndSettlesLater) {
+  const Limit limit = requests_per(kLong, 6);
+  const auto old = rig(on({&server_, &second_}));
+  std::vector<std::string> moved;
+  std::deque<Call> charged;
+  for (int i = 0; i < kBuckets; ++i) {
+    charged.push_back(call_of({{bucket(i), limits({limit}), {{1, 1}}}}));
+    ASSERT_EQ(acquire(*old, charged.back()), Outcome::admitted);
+  }
+  const auto young = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  for (int i = 0; i < kBuckets; ++i) {
+    EXPECT_EQ(ask(*young, bucket(i), limit), Outcome::admitted);
+    if (homes(bucket(i)) == std::vector{&third_}) moved.push_back(bucket(i));
+  }
+  ASSERT_FALSE(moved.empty());
+  for (const std::string& each : moved) {
+    EXPECT_EQ(ask(*old, each, limit, OnStoreError::deny), Outcome::undecided);
+    EXPECT_EQ(ask(*old, each, limit, OnStoreError::local), Outcome::admitted);
+  }
+  // These wait for the old process to change its servers, or are counted there as they stand.
+  for (Call& call : charged) std::ignore = give_back(*old, call);
+  old->replace(on({&server_, &second_, &third_}, {&server_, &second_}));
+  EXPECT_TRUE(eventually([&] { return old->store().health().size() == 3; }));
+  // Of each: 1 given back, 1 by the young one, 1 locally, which is told by now.
+  const auto used_of = [&](const std::string& of) {
+    const auto held = store::parse_bucket(third_.command({"GET", counters_key(of)}).text());
+    return held ? held->limits[0].numbers[1] : -1;
+  };
+  for (const std::string& each : moved) {
+    ASSERT_TRUE(eventually([&] { return used_of(each) == 2; })) << each << ": " << used_of(each);
+  }
+}
+
+TEST_F(RedisRing, ADeadOldServerIsGoneWithoutWaiting) {
+  const Limit limit = requests_per(kLong, 3);
+  {
+    const auto before = rig(on({&server_, &second_}));
+    for (int i = 0; i < kBuckets; ++i) EXPECT_EQ(admitted(*before, bucket(i), limit, 3), 3);
+  }
+  second_.kill();
+  StoreRig::Options options = on({&server_, &third_}, {&server_, &second_});
+  StoreRig after(std::move(options));
+  ASSERT_TRUE(eventually([&] {
+    int well = 0;
+    for (const auto& target : after.store().health()) well += target.degraded ? 0 : 1;
+    return well == 2;
+  }));
+  int again = 0;
+  for (int i = 0; i < kBuckets; ++i) {
+    const int more = admitted(after, bucket(i), limit, 4);
+    EXPECT_TRUE(more == 0 || more == 3) << more;
+    again += more / 3;
+  }
+  EXPECT_GT(again, 5);
+  EXPECT_LT(again, 55);
+}
+
+TEST_F(RedisRing, ListingsAndResetsReachEveryServer) {
+  const auto before = rig(on({&server_, &second_}));
+  const Limit limit = requests_per(kLong, 3);
+  for (int i = 0; i < kBuckets; ++i) EXPECT_EQ(ask(*before, bucket(i), limit), Outcome::admitted);
+  const auto after = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  // Half of them have moved; the others are listed where they are.
+  for (int i = 0; i < kBuckets / 2; ++i)
+    EXPECT_EQ(ask(*after, bucket(i), limit), Outcome::admitted);
+  std::multiset<std::string> listed;
+  std::uint64_t cursor = 0;
+  do {
+    BucketPage page;
+    Answers answers;
+    after->store().list("b*", cursor, 10, page, answers.expect());
+    answers.wait();
+    EXPECT_TRUE(page.unreached.empty());
+    for (const auto& each : page.buckets) listed.insert(each.key);
+    cursor = page.next;
+  } while (cursor != 0);
+  EXPECT_EQ(listed.size(), static_cast<std::size_t>(kBuckets));
+  EXPECT_EQ(std::set<std::string>(listed.begin(), listed.end()).size(), listed.size());
+
+  std::size_t removed = 0;
+  do {
+    store::ResetPage page;
+    Answers answers;
+    after->store().reset("b*", cursor, page, answers.expect());
+    answers.wait();
+    removed += page.removed;
+    cursor = page.next;
+  } while (cursor != 0);
+  EXPECT_EQ(removed, static_cast<std::size_t>(kBuckets));
+  for (int i = 0; i < kBuckets; ++i) EXPECT_EQ(admitted(*after, bucket(i), limit, 4), 3);
+}
+
+TEST_F(RedisRing, EverythingExpires) {
+  const auto before = rig(on({&server_, &second_}));
+  const std::vector<Limit> all = {requests_per(kLong, 3), in_flight(5),
+                                  requests_per(kLong, 7, Algorithm::sliding_log)};
+  for (int i = 0; i < kBuckets; ++i) {
+    Call call = call_of({{bucket(i), limits(all), {{1, 1}, {1, 1}, {1, 1}}}});
+    EXPECT_EQ(acquire(*before, call), Outcome::admitted);
+  }
+  const auto after = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  for (int i = 0; i < kBuckets; ++i) {
+    Call call = call_of({{bucket(i), limits(all), {{1, 1}, {1, 1}, {1, 1}}}});
+    EXPECT_EQ(acquire(*after, call), Outcome::admitted);
+  }
+  for (RedisServer* each : {&server_, &second_, &third_}) {
+    const redis::Reply keys = each->command({"KEYS", "*"});
+    EXPECT_GT(keys.size(), 5U);
+    for (const redis::Value& key : keys.elements()) {
+      EXPECT_GT(each->command({"PTTL", key.text()}).integer(), 0) << key.text();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stint::redis_testing
