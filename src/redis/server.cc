@@ -58,6 +58,10 @@ const char* to_string(ServerEvent::Kind kind) noexcept {
       return "breaker_closed";
     case ServerEvent::Kind::configuration:
       return "configuration";
+    case ServerEvent::Kind::found:
+      return "found";
+    case ServerEvent::Kind::gone:
+      return "gone";
   }
   return "unknown";
 }

@@ -41,6 +41,9 @@ struct ServerEvent {
     breaker_opened,  // text: the failure that did it
     breaker_closed,
     configuration,  // somebody must mend something; text: what the server said
+    // Told by topologies of their targets, not by servers:
+    found,  // keys have a place again that had none
+    gone,   // it is no target any more
   };
   Kind kind{};
   std::string text{};

@@ -54,12 +54,19 @@ class Topology {
   // Keys whose routes are equal may be in one script call. A route is good for the call that is
   // made with it at once; targets live as long as the topology.
   struct Route {
-    Target* target = nullptr;  // never null
-    std::uint32_t reach = 0;   // in a Cluster the slot
+    Target* target = nullptr;
+    std::uint64_t reach = 0;
     bool operator==(const Route&) const = default;
   };
-  // `routing_key`: what is hashed, such as a key's hash tag without its braces.
+  // `routing_key`: what is hashed, such as a key's hash tag without its braces. Its target is never
+  // null.
   [[nodiscard]] virtual Route route(std::string_view routing_key) = 0;
+  // Where a call about the key goes on that `by` refused with this error, and therefore certainly
+  // did not run: a Cluster answers MOVED and ASK. A null target: nowhere, the error stands.
+  [[nodiscard]] virtual Route redirected(std::string_view /*routing_key*/, const Target& /*by*/,
+                                         const CallError& /*error*/) {
+    return {};
+  }
   // Where the key was before the servers were changed: another target than that of `route`. For
   // `left` from now on the key's data may have to be brought from there. Nothing if it stays, or
   // no change is under way.

@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::uint64_t kBirthBits = (std::uint64_t{1} << 52) - 1;
 
+template <class Queue>
+void put_in_front(Queue& queue, Queue& entries) {
+  for (; !entries.empty(); entries.pop_back()) queue.push_front(std::move(entries.back()));
+}
+
 }  // namespace
 
 struct Lane::Batch {
@@ -21,8 +26,7 @@ struct Lane::Batch {
 };
 
 Lane::Lane(net::EventLoop& loop, redis::Target& target, ServerClock& clock, const Scripts& scripts,
-           std::string_view keys_begin, base::Entropy& entropy, LaneOptions options,
-           LaneHooks hooks)
+           std::string_view keys_begin, std::uint64_t& births, LaneOptions options, LaneHooks hooks)
     : loop_(loop),
       target_(target),
       clock_(clock),
@@ -30,7 +34,7 @@ Lane::Lane(net::EventLoop& loop, redis::Target& target, ServerClock& clock, cons
       keys_begin_(keys_begin),
       options_(options),
       hooks_(std::move(hooks)),
-      births_(entropy.next()) {}
+      births_(births) {}
 
 Lane::~Lane() = default;
 
@@ -56,7 +60,7 @@ void Lane::change(Change change, ChangedDone done) {
 
 void Lane::pump() {
   // Answers may come before a call returns, and those who get them may ask again.
-  if (pumping_) return;
+  if (pumping_ || (pause_ && pause_->armed())) return;
   pumping_ = true;
   while (in_flight_ < options_.calls_in_flight && send_next()) {
   }
@@ -136,11 +140,12 @@ void Lane::send(std::unique_ptr<Batch> batch) {
 
 void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
   if (!result) {
+    if (go_on(batch, result.error())) return;
     const bool uncharged = result.error().fate == redis::Fate::not_run;
     return fail(batch, uncharged, std::string(target_.name()) + ": " + result.error().text);
   }
   const Duration received = loop_.now();
-  if (hooks_.target.on_latency) hooks_.target.on_latency(received - sent);
+  if (hooks_.target->on_latency) hooks_.target->on_latency(received - sent);
   const Answer answer = replay(batch.plan, *result);
   if (answer.kind != Answer::Kind::unusable) {
     clock_.learn(answer.now, sent, received);
@@ -153,7 +158,7 @@ void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
     case Answer::Kind::decided:
       return decided(batch, answer);
     case Answer::Kind::late:
-      return try_again(batch);
+      return came_too_late(batch);
     case Answer::Kind::unusable:
       if (hooks_.on_fault) hooks_.on_fault(answer.why);
       return fail(batch, false, answer.why);
@@ -188,33 +193,63 @@ void Lane::decided(Batch& batch, const Answer& answer) {
 
 // The server's time was later than we took it for, or the call was long on its way: nothing has
 // run. What has time left is sent once more, by the time that is known now.
-void Lane::try_again(Batch& batch) {
-  const std::string why = std::string(target_.name()) + ": the call came too late";
+void Lane::came_too_late(Batch& batch) {
+  send_again(batch, *this, "the call came too late",
+             [](auto& entry) { return !std::exchange(entry.again, true); });
+}
+
+bool Lane::go_on(Batch& batch, const redis::CallError& error) {
+  // Some of the bucket's keys are on their way, which may take as long as the whole slot.
+  if (error.code == "TRYAGAIN") {
+    pause();
+    send_again(batch, *this, error.text, [](const auto&) { return true; });
+    return true;
+  }
+  if ((error.code != "MOVED" && error.code != "ASK") || !hooks_.redirected) return false;
+  const std::string_view key =
+      batch.asks.empty() ? std::string_view(batch.changes.front().change.key)
+                         : batch.asks.front().record->buckets[batch.asks.front().buckets[0]].key;
+  Lane* const to = hooks_.redirected(key, error);
+  if (to == nullptr) return false;
+  send_again(batch, *to, error.text, [](auto& entry) { return ++entry.hops <= kMostHops; });
+  to->pump();
+  return true;
+}
+
+void Lane::pause() {
+  if (!pause_) pause_.emplace(loop_.deadlines(), [this] { pump(); });
+  pause_->arm(loop_.now() + kTryAgainAfter);
+}
+
+template <class MayGoOn>
+void Lane::send_again(Batch& batch, Lane& to, const std::string& error, MayGoOn may_go_on) {
   const Duration now = loop_.now();
-  for (std::size_t i = batch.changes.size(); i > 0; --i) {
-    Doing& doing = batch.changes[i - 1];
-    if (doing.again || doing.deadline <= now) {
-      doing.done({Changed::Kind::not_run, std::move(doing.change), why});
-    } else {
-      doing.again = true;
-      changes_.push_front(std::move(doing));
-    }
+  std::deque<Doing> changes;
+  std::deque<Ask> asks;
+  std::deque<Doing> changes_over;
+  std::vector<Ask> asks_over;
+  for (Doing& doing : batch.changes) {
+    const bool more = doing.deadline > now && may_go_on(doing);
+    (more ? changes : changes_over).push_back(std::move(doing));
   }
-  for (std::size_t i = batch.asks.size(); i > 0; --i) {
-    Ask& ask = batch.asks[i - 1];
-    if (ask.again || ask.deadline <= now) {
-      ask.done({Answer::Fate::undecided, true, why});
-    } else {
-      ask.again = true;
-      asks_.push_front(std::move(ask));
-    }
+  for (Ask& ask : batch.asks) {
+    const bool more = ask.deadline > now && may_go_on(ask);
+    more ? asks.push_back(std::move(ask)) : asks_over.push_back(std::move(ask));
   }
+  put_in_front(to.changes_, changes);
+  put_in_front(to.asks_, asks);
+  // Last, for those who are told may come back at once.
+  const std::string why = std::string(target_.name()) + ": " + error;
+  for (Doing& doing : changes_over) {
+    doing.done({Changed::Kind::not_run, std::move(doing.change), why});
+  }
+  for (Ask& ask : asks_over) ask.done({Answer::Fate::undecided, true, why});
 }
 
 void Lane::fail(Batch& batch, bool uncharged, const std::string& why) {
   const auto charging = static_cast<std::size_t>(
       std::ranges::count_if(batch.asks, [](const Ask& ask) { return !ask.look; }));
-  const auto& on_unknown = hooks_.target.on_unknown_charges;
+  const auto& on_unknown = hooks_.target->on_unknown_charges;
   if (!uncharged && charging > 0 && on_unknown) on_unknown(charging);
   for (Doing& doing : batch.changes) {
     if (uncharged) {

@@ -6,9 +6,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include "base/entropy.h"
+#include "net/deadline.h"
 #include "net/event_loop.h"
 #include "redis/target.h"
 #include "store/redis/change.h"
@@ -19,6 +21,8 @@
 #include "store/redis/server_clock.h"
 
 namespace stint::store {
+
+class Lane;
 
 // What came of an admission, or of that part of it which the lane's target decides.
 struct Decided {
@@ -41,9 +45,11 @@ struct Changed {
 
 // What a lane has to tell about. All may be empty.
 struct LaneHooks {
-  RedisTargetHooks target{};
+  const RedisTargetHooks* target = nullptr;          // never null; outlives the lane
   std::function<void(std::string_view)> on_fault{};  // what an operator should know
   std::function<void()> on_learned{};                // the clock has learned
+  // Where a call about the bucket goes on after this error; null: nowhere. See Topology.
+  std::function<Lane*(std::string_view bucket_key, const redis::CallError&)> redirected{};
 };
 
 struct LaneOptions {
@@ -54,15 +60,23 @@ struct LaneOptions {
 // Admissions and changes are sent at once while fewer than `calls_in_flight` calls are under way;
 // beyond that they queue, and the next call takes what has queued, as far as a Plan takes it. An
 // admission that has expired or is cancelled is dropped before it is sent.
+// What certainly did not run goes on while it has time left: a call that came too late by a clock
+// we had wrong, and those that a Cluster refuses while it moves their slot.
 // Thread rule: the thread of its event loop.
 class Lane {
  public:
   using DecidedDone = std::move_only_function<void(Decided)>;
   using ChangedDone = std::move_only_function<void(Changed)>;
 
-  // All must outlive it.
+  // How often an admission or a change is sent elsewhere.
+  static constexpr unsigned kMostHops = 5;
+  // Until what is refused with TRYAGAIN is sent again.
+  static constexpr Duration kTryAgainAfter = std::chrono::milliseconds{5};
+
+  // All must outlive it. `births`: what births of buckets were made of last, on this loop; not to
+  // be guessed.
   Lane(net::EventLoop& loop, redis::Target& target, ServerClock& clock, const Scripts& scripts,
-       std::string_view keys_begin, base::Entropy& entropy, LaneOptions options, LaneHooks hooks);
+       std::string_view keys_begin, std::uint64_t& births, LaneOptions options, LaneHooks hooks);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -73,10 +87,8 @@ class Lane {
   void change(Change change, ChangedDone done);
 
   [[nodiscard]] redis::Target& target() noexcept { return target_; }
-  // The target's part of an admission, or what came of it otherwise.
-  void tell(Outcome outcome) const {
-    if (hooks_.target.on_decided) hooks_.target.on_decided(outcome);
-  }
+  // Those that it was given.
+  [[nodiscard]] const RedisTargetHooks& target_hooks() const noexcept { return *hooks_.target; }
   // Whether nobody waits for an answer.
   [[nodiscard]] bool idle() const noexcept {
     return in_flight_ == 0 && asks_.empty() && changes_.empty();
@@ -90,12 +102,14 @@ class Lane {
     DecidedDone done{};
     bool look = false;
     bool again = false;  // sent once before, and came too late by a clock we had wrong
+    std::uint8_t hops = 0;
   };
   struct Doing {
     Change change{};
     Duration deadline{0};
     ChangedDone done{};
     bool again = false;
+    std::uint8_t hops = 0;
   };
   struct Batch;
 
@@ -108,7 +122,13 @@ class Lane {
   void send(std::unique_ptr<Batch> batch);
   void answered(Batch& batch, redis::CallResult result, Duration sent);
   void decided(Batch& batch, const Answer& answer);
-  void try_again(Batch& batch);
+  void came_too_late(Batch& batch);
+  // Whether the error is one after which the batch goes on; it was taken then.
+  [[nodiscard]] bool go_on(Batch& batch, const redis::CallError& error);
+  void pause();
+  // Puts what has time left, and may go on, in front of the queues of `to`; the rest is answered.
+  template <class MayGoOn>
+  void send_again(Batch& batch, Lane& to, const std::string& why, MayGoOn may_go_on);
   void fail(Batch& batch, bool uncharged, const std::string& why);
   void fail_queued(const std::string& why);
   [[nodiscard]] std::int64_t new_birth() noexcept;
@@ -120,11 +140,12 @@ class Lane {
   const std::string_view keys_begin_;
   const LaneOptions options_;
   const LaneHooks hooks_;
-  std::uint64_t births_;
+  std::uint64_t& births_;
   std::deque<Ask> asks_;
   std::deque<Doing> changes_;
   std::size_t in_flight_ = 0;
   bool pumping_ = false;
+  std::optional<net::Deadline> pause_;  // armed: nothing is sent meanwhile
 };
 
 }  // namespace stint::store

@@ -54,7 +54,9 @@ class Join {
 struct Port::Admission {
   struct Part {
     Plan::Buckets buckets;
-    Lane* lane = nullptr;
+    Lane* lane = nullptr;  // until it was asked: lanes may go when the loop goes on
+    redis::Target* target = nullptr;
+    const RedisTargetHooks* hooks = nullptr;
     Decided decided;
   };
   AdmissionRecord* record = nullptr;
@@ -148,7 +150,8 @@ void Port::ask_where_it_is(AdmissionRecord& record, bool look, Done done) {
     Lane& of = servers_->lane(record.buckets[i].key);
     auto part = std::ranges::find(admission->parts, &of, &Admission::Part::lane);
     if (part == admission->parts.end()) {
-      part = admission->parts.insert(part, Admission::Part{{}, &of, {}});
+      part = admission->parts.insert(
+          part, Admission::Part{{}, &of, &of.target(), &of.target_hooks(), {}});
     }
     part->buckets.push_back(static_cast<std::uint16_t>(i));
   }
@@ -171,7 +174,9 @@ void Port::decided(Admission& admission) {
   for (const Admission::Part& part : admission.parts) {
     const bool known = part.decided.fate != Answer::Fate::undecided;
     refused = refused || part.decided.fate == Answer::Fate::refused;
-    if (!admission.look) part.lane->tell(outcome_of(part.decided.fate));
+    if (part.hooks->on_decided && !admission.look) {
+      part.hooks->on_decided(outcome_of(part.decided.fate));
+    }
     for (const std::size_t i : part.buckets) {
       record.buckets[i].maybe_charged = !known && !part.decided.uncharged;
       if (!known) {
@@ -183,7 +188,7 @@ void Port::decided(Admission& admission) {
     if (!known && why.empty()) {
       why = part.decided.why;
       if (cancelled) continue;
-      shared_.warn("outage " + std::string(part.lane->target().name()),
+      shared_.warn("outage " + std::string(part.target->name()),
                    "counting by the outage rule: " + why);
     }
   }
@@ -352,7 +357,7 @@ struct Port::Carried {
 
 void Port::carry_back() {
   const auto reachable = [this](std::string_view key) {
-    return servers_->lane(key).target().available();
+    return servers_->topology().route(key).target->available();
   };
   std::uint64_t cursor = 0;
   do {

@@ -25,6 +25,10 @@ std::uint64_t store_cursor(std::size_t target, std::size_t targets, const SweptP
   return target + 1 < targets ? std::uint64_t{target + 1} << 56 : 0;
 }
 
+ReachOf reach_in(const std::shared_ptr<Servers>& servers) {
+  return [servers](std::string_view key) { return servers->topology().route(key).reach; };
+}
+
 }  // namespace
 
 void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
@@ -34,8 +38,8 @@ void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page
   const std::size_t target = cursor >> 56;
   if (target >= targets.size()) return done();
   redis::Target& of = *targets[target];
-  SweepRequest request{shared_.keys_begin, std::string(pattern), sweep_cursor(cursor), page_size,
-                       loop_.now() + kSweepTimeout};
+  SweepRequest request{shared_.keys_begin, std::string(pattern),        sweep_cursor(cursor),
+                       page_size,          loop_.now() + kSweepTimeout, reach_in(servers_)};
   sweep(of, shared_.scripts, std::move(request),
         [this, target, count = targets.size(), &of, &page,
          done = std::move(done)](SweptPage swept) mutable {
@@ -56,10 +60,11 @@ void Port::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page
   const std::size_t target = cursor >> 56;
   if (target >= targets.size()) return done();
   redis::Target& of = *targets[target];
-  SweepRequest request{shared_.keys_begin, std::string(pattern), sweep_cursor(cursor), kAtOnce,
-                       loop_.now() + kSweepTimeout};
+  SweepRequest request{shared_.keys_begin,          std::string(pattern),
+                       sweep_cursor(cursor),        kAtOnce,
+                       loop_.now() + kSweepTimeout, reach_in(servers_)};
   sweep(of, shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &of, &page,
+        [this, target, count = targets.size(), &of, &page, reach_of = reach_in(servers_),
          done = std::move(done)](SweptPage swept) mutable {
           page.next = store_cursor(target, count, swept);
           const auto failed = [this, &of, &page, target, count](std::string why) {
@@ -68,7 +73,8 @@ void Port::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page
             page.next = store_cursor(target, count, {});  // the others are gone on with
           };
           if (!swept.error.empty()) failed(std::move(swept.error));
-          remove_buckets(of, shared_.keys_begin, swept.buckets, loop_.now() + kSweepTimeout,
+          remove_buckets(of, shared_.keys_begin, swept.buckets, reach_of,
+                         loop_.now() + kSweepTimeout,
                          [failed, &page, done = std::move(done)](std::size_t removed,
                                                                  std::string error) mutable {
                            page.removed = removed;

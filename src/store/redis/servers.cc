@@ -34,6 +34,7 @@ Servers::Servers(net::EventLoop& loop, Shared& shared, const RedisStore::MakeTop
       timeout_(timeout),
       on_available_(std::move(on_available)),
       topology_(make(loop, [this](std::string_view name) { return prepare(name); })),
+      births_(shared.entropy.next()),
       mover_(loop, shared, *topology_, timeout,
              [this](const redis::Target& target) -> ServerClock& {
                return site(target.name()).clock;
@@ -45,12 +46,16 @@ net::Task<void> Servers::stop() { co_await topology_->stop(); }
 
 void Servers::enter() {
   entered_ = true;
-  for (const auto& [name, site] : sites_) shared_.add_target(name, site->degraded);
+  for (const auto& [name, site] : sites_) {
+    if (!site->gone) shared_.add_target(name, site->degraded);
+  }
 }
 
 void Servers::leave() {
   entered_ = false;
-  for (const auto& [name, site] : sites_) shared_.remove_target(name, site->degraded);
+  for (const auto& [name, site] : sites_) {
+    if (!site->gone) shared_.remove_target(name, site->degraded);
+  }
 }
 
 Site& Servers::site(std::string_view target) {
@@ -58,6 +63,7 @@ Site& Servers::site(std::string_view target) {
   if (found == sites_.end()) {
     auto made = std::make_unique<Site>();
     made->name = target;
+    if (shared_.options.hooks.of_target) made->hooks = shared_.options.hooks.of_target(target);
     found = sites_.emplace(std::string(target), std::move(made)).first;
     if (entered_) shared_.add_target(target, true);
   }
@@ -66,6 +72,11 @@ Site& Servers::site(std::string_view target) {
 
 redis::ServerOptions Servers::prepare(std::string_view name) {
   Site& where = site(name);
+  if (where.gone) {  // and is back
+    where.gone = where.looked_at = false;
+    where.degraded = true;
+    if (entered_) shared_.add_target(name, true);
+  }
   redis::ServerOptions options;
   options.name = name;
   options.client_name = "stint";
@@ -159,39 +170,68 @@ void Servers::on_event(Site& where, const redis::ServerEvent& event) {
     case Kind::lost:
     case Kind::breaker_opened:
       if (!where.degraded) return set_degraded(where, true, event.text);
-      if (entered_) shared_.still_degraded(where.name, event.text);
+      if (entered_ && !where.gone) shared_.still_degraded(where.name, event.text);
       return;
+    case Kind::found:
+      return set_degraded(where, false, "");
+    case Kind::gone:
+      return forget(where);
   }
 }
 
+// Whoever has a lane to it may still use it: it is only told of no more.
+void Servers::forget(Site& where) {
+  if (where.gone) return;
+  where.gone = true;
+  if (entered_) shared_.remove_target(where.name, where.degraded);
+}
+
 void Servers::set_degraded(Site& where, bool degraded, const std::string& why) {
-  if (where.degraded == degraded) return;
+  if (where.gone || where.degraded == degraded) return;
   where.degraded = degraded;
   if (entered_) shared_.set_degraded(where.name, degraded, why);
 }
 
-LaneHooks Servers::lane_hooks(Site& where) {
-  const RedisStoreHooks& hooks = shared_.options.hooks;
+LaneHooks Servers::lane_hooks(Site& where, redis::Target& target) {
   LaneHooks made;
-  if (hooks.of_target) made.target = hooks.of_target(where.name);
+  made.target = &where.hooks;
   made.on_fault = [this, &where](std::string_view text) {
     shared_.warn("fault " + where.name, "redis " + where.name + ": " + std::string(text));
   };
   made.on_learned = [this, &where] { shared_.learn(where.clock.offset()); };
+  made.redirected = [this, &target](std::string_view key, const redis::CallError& error) {
+    const redis::Topology::Route route = topology_->redirected(key, target, error);
+    return route.target == nullptr ? nullptr : &lane_of(route);
+  };
   return made;
 }
 
-Lane& Servers::lane(std::string_view bucket_key) {
-  const redis::Topology::Route route = topology_->route(bucket_key);
+Lane& Servers::lane(std::string_view bucket_key) { return lane_of(topology_->route(bucket_key)); }
+
+Lane& Servers::lane_of(const redis::Topology::Route& route) {
   std::unique_ptr<Lane>& known = lanes_[route];
   if (known == nullptr) {
-    Site& where = site(route.target->name());
+    redis::Target& target = *route.target;
+    Site& where = site(target.name());
     const LaneOptions options{.calls_in_flight = shared_.options.calls_in_flight,
                               .timeout = timeout_};
-    known = std::make_unique<Lane>(loop_, *route.target, where.clock, shared_.scripts,
-                                   shared_.keys_begin, shared_.entropy, options, lane_hooks(where));
+    known = std::make_unique<Lane>(loop_, target, where.clock, shared_.scripts, shared_.keys_begin,
+                                   births_, options, lane_hooks(where, target));
+    if (lanes_.size() > most_lanes_ && !freeing_) {
+      freeing_ = true;
+      // Not now: whoever asked for this one may hold others.
+      loop_.post([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->free_idle_lanes();
+      });
+    }
   }
   return *known;
+}
+
+void Servers::free_idle_lanes() {
+  freeing_ = false;
+  std::erase_if(lanes_, [](const auto& entry) { return entry.second->idle(); });
+  most_lanes_ = std::max(kFewLanes, 2 * lanes_.size());
 }
 
 bool Servers::all_available() {

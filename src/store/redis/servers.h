@@ -23,10 +23,12 @@ namespace stint::store {
 // A server, by the name of its target.
 struct Site {
   std::string name;
+  RedisTargetHooks hooks;
   ServerClock clock;
   bool degraded = true;    // until it is connected
   bool looked_at = false;  // its settings were
   int looking = 0;         // questions about them that are under way
+  bool gone = false;       // the topology has it no more
 };
 
 // Announces this replica to each server, tells how they stand, and has a lane for each route.
@@ -52,7 +54,7 @@ class Servers final : public std::enable_shared_from_this<Servers> {
 
   [[nodiscard]] redis::Topology& topology() noexcept { return *topology_; }
   [[nodiscard]] Site& site(std::string_view target);
-  // Where calls about the bucket go; good as long as nothing is awaited.
+  // Where calls about the bucket go; good until the loop goes on.
   [[nodiscard]] Lane& lane(std::string_view bucket_key);
   [[nodiscard]] Mover& mover() noexcept { return mover_; }
   // Whether all of the servers take calls.
@@ -63,9 +65,11 @@ class Servers final : public std::enable_shared_from_this<Servers> {
  private:
   struct HashRoute {
     std::size_t operator()(const redis::Topology::Route& route) const noexcept {
-      return std::hash<const void*>{}(route.target) ^ (std::size_t{route.reach} * 0x9E3779B9U);
+      return std::hash<const void*>{}(route.target) ^ (route.reach * 0x9E3779B97F4A7C15U);
     }
   };
+
+  static constexpr std::size_t kFewLanes = 64;
 
   [[nodiscard]] redis::ServerOptions prepare(std::string_view name);
   [[nodiscard]] redis::Probe announcement(Site& site);
@@ -74,7 +78,11 @@ class Servers final : public std::enable_shared_from_this<Servers> {
   void set_degraded(Site& site, bool degraded, const std::string& why);
   // Warns about settings under which counters would be lost, and servers that are too old.
   void look_at_settings(Site& site, redis::Target& target);
-  [[nodiscard]] LaneHooks lane_hooks(Site& site);
+  void forget(Site& site);
+  [[nodiscard]] Lane& lane_of(const redis::Topology::Route& route);
+  [[nodiscard]] LaneHooks lane_hooks(Site& site, redis::Target& target);
+  // In a Cluster every bucket has a lane of its own: those that nobody uses are given up.
+  void free_idle_lanes();
 
   net::EventLoop& loop_;
   Shared& shared_;
@@ -84,6 +92,9 @@ class Servers final : public std::enable_shared_from_this<Servers> {
   std::map<std::string, std::unique_ptr<Site>, std::less<>> sites_;
   std::unique_ptr<redis::Topology> topology_;
   std::unordered_map<redis::Topology::Route, std::unique_ptr<Lane>, HashRoute> lanes_;
+  std::size_t most_lanes_ = kFewLanes;
+  bool freeing_ = false;
+  std::uint64_t births_;  // see Lane
   Mover mover_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -118,6 +119,23 @@ std::string text_of(const redis::CallError& error) {
   return error.text.empty() ? to_string(error.reason) : error.text;
 }
 
+// Places by what may be in one command.
+using Groups = std::map<std::uint64_t, std::vector<std::size_t>>;
+
+template <class KeyOf>
+Groups grouped(std::size_t count, const ReachOf& reach_of, KeyOf key_of) {
+  Groups groups;
+  for (std::size_t i = 0; i < count; ++i) {
+    groups[reach_of ? reach_of(key_of(i)) : 0].push_back(i);
+  }
+  return groups;
+}
+
+// Whether it says only that the bucket is on its way to another target.
+bool moves(const redis::CallError& error) {
+  return error.code == "MOVED" || error.code == "ASK" || error.code == "TRYAGAIN";
+}
+
 class Sweep : public std::enable_shared_from_this<Sweep> {
  public:
   Sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
@@ -172,23 +190,39 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   }
 
   void look() {
-    std::vector<std::string> names;
-    names.reserve(2 * keys_.size());
-    for (const std::string& key : keys_) {
-      append_counters_key(names.emplace_back(), request_.keys_begin, key);
-      append_leases_key(names.emplace_back(), request_.keys_begin, key);
-    }
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    target_.call(
-        scripts_.look, views, {}, request_.deadline,
-        [self = shared_from_this()](redis::CallResult result) { self->looked(std::move(result)); });
+    Groups groups = grouped(keys_.size(), request_.reach_of,
+                            [this](std::size_t i) -> std::string_view { return keys_[i]; });
+    found_.resize(keys_.size());
+    looking_ = groups.size();
+    for (auto& [reach, places] : groups) look_at(std::move(places));
   }
 
-  void looked(redis::CallResult result) {
-    if (!result) return fail(result.error());
-    const TimePoint now{Duration{(*result)[0].integer()}};
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      auto bucket = describe(keys_[i], (*result)[i + 1], now);
+  void look_at(std::vector<std::size_t> places) {
+    std::vector<std::string> names;
+    names.reserve(2 * places.size());
+    for (const std::size_t i : places) {
+      append_counters_key(names.emplace_back(), request_.keys_begin, keys_[i]);
+      append_leases_key(names.emplace_back(), request_.keys_begin, keys_[i]);
+    }
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    target_.call(scripts_.look, views, {}, request_.deadline,
+                 [self = shared_from_this(), places = std::move(places)](redis::CallResult result) {
+                   self->looked(places, result);
+                 });
+  }
+
+  void looked(const std::vector<std::size_t>& places, const redis::CallResult& result) {
+    if (result) {
+      const TimePoint now{Duration{(*result)[0].integer()}};
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        found_[places[i]] = describe(keys_[places[i]], (*result)[i + 1], now);
+      }
+    } else if (!moves(result.error()) && !failure_) {
+      failure_ = result.error();
+    }
+    if (--looking_ > 0) return;
+    if (failure_) return fail(*failure_);
+    for (auto& bucket : found_) {
       if (!bucket || !limit::matches(request_.pattern, bucket->info.key)) continue;
       page_.buckets.push_back(std::move(*bucket));
     }
@@ -207,27 +241,23 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
   std::move_only_function<void(SweptPage)> done_;
   std::size_t count_;
   std::vector<std::string> keys_;
+  std::vector<std::optional<SweptBucket>> found_;  // of each of them
+  std::size_t looking_ = 0;
+  std::optional<redis::CallError> failure_;
   SweptPage page_;
 };
 
-}  // namespace
-
-void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
-           std::move_only_function<void(SweptPage)> done) {
-  std::make_shared<Sweep>(target, scripts, std::move(request), std::move(done))->scan();
-}
-
-void remove_buckets(redis::Target& target, std::string_view keys_begin,
-                    const std::vector<SweptBucket>& buckets, Duration deadline,
-                    std::move_only_function<void(std::size_t, std::string)> done) {
-  if (buckets.empty()) return done(0, {});
+// All keys of some buckets, in two commands.
+void remove_together(redis::Target& target, std::string_view keys_begin,
+                     const std::vector<const SweptBucket*>& buckets, Duration deadline,
+                     std::move_only_function<void(std::size_t, std::string)> done) {
   std::vector<std::string> counters = {"UNLINK"};
   std::vector<std::string> others = {"UNLINK"};
-  for (const SweptBucket& bucket : buckets) {
-    append_counters_key(counters.emplace_back(), keys_begin, bucket.key);
-    append_leases_key(others.emplace_back(), keys_begin, bucket.key);
-    for (const Duration window : bucket.logs) {
-      append_log_key(others.emplace_back(), keys_begin, bucket.key, window);
+  for (const SweptBucket* bucket : buckets) {
+    append_counters_key(counters.emplace_back(), keys_begin, bucket->key);
+    append_leases_key(others.emplace_back(), keys_begin, bucket->key);
+    for (const Duration window : bucket->logs) {
+      append_log_key(others.emplace_back(), keys_begin, bucket->key, window);
     }
   }
   // Others first: counters without their log or leases are a bucket of which less is used.
@@ -243,6 +273,44 @@ void remove_buckets(redis::Target& target, std::string_view keys_begin,
                    if (!result) return done(0, text_of(result.error()));
                    done(static_cast<std::size_t>(result->integer()), std::move(*error));
                  });
+}
+
+}  // namespace
+
+void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
+           std::move_only_function<void(SweptPage)> done) {
+  std::make_shared<Sweep>(target, scripts, std::move(request), std::move(done))->scan();
+}
+
+void remove_buckets(redis::Target& target, std::string_view keys_begin,
+                    const std::vector<SweptBucket>& buckets, const ReachOf& reach_of,
+                    Duration deadline,
+                    std::move_only_function<void(std::size_t, std::string)> done) {
+  if (buckets.empty()) return done(0, {});
+  struct Removal {
+    std::size_t removed = 0;
+    std::size_t pending = 0;
+    std::string error;
+    std::move_only_function<void(std::size_t, std::string)> done;
+  };
+  const Groups groups =
+      grouped(buckets.size(), reach_of,
+              [&buckets](std::size_t i) -> std::string_view { return buckets[i].key; });
+  auto removal = std::make_shared<Removal>();
+  removal->pending = groups.size();
+  removal->done = std::move(done);
+  for (const auto& [reach, places] : groups) {
+    std::vector<const SweptBucket*> together;
+    together.reserve(places.size());
+    for (const std::size_t i : places) together.push_back(&buckets[i]);
+    remove_together(target, keys_begin, together, deadline,
+                    [removal](std::size_t removed, std::string error) {
+                      removal->removed += removed;
+                      if (!error.empty()) removal->error = std::move(error);
+                      if (--removal->pending == 0)
+                        removal->done(removal->removed, std::move(removal->error));
+                    });
+  }
 }
 
 }  // namespace stint::store

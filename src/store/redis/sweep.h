@@ -34,23 +34,28 @@ struct SweptPage {
   std::string error;  // not empty: the server could not answer
 };
 
+// Which buckets may be in one command, by their key: those for which it says the same. Empty: all.
+using ReachOf = std::function<std::uint64_t(std::string_view bucket_key)>;
+
 struct SweepRequest {
   std::string keys_begin;
   std::string pattern;
   SweepCursor from{};
   std::size_t page_size = 100;  // at most so many buckets
   Duration deadline{0};         // of each command
+  ReachOf reach_of{};
 };
 
 // Finds buckets that match and are not spent. `done` exactly once, on the target's thread. All
-// must outlive it.
+// must outlive it. Buckets that move to another target meanwhile may be missing.
 void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
            std::move_only_function<void(SweptPage)> done);
 
 // Removes all keys of the buckets; `done` is told how many of them were there, and why this is not
 // known if the server could not answer.
 void remove_buckets(redis::Target& target, std::string_view keys_begin,
-                    const std::vector<SweptBucket>& buckets, Duration deadline,
+                    const std::vector<SweptBucket>& buckets, const ReachOf& reach_of,
+                    Duration deadline,
                     std::move_only_function<void(std::size_t removed, std::string error)> done);
 
 }  // namespace stint::store
