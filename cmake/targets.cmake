@@ -101,6 +101,24 @@ endif()
   endif()
 endfunction()
 
+# stint_suite(<name> SOURCES x_test.cc... [LABELS ...] [LIBS ...])
+# The same, but all of it is one test of CTest and runs in one process: for suites that start many
+# servers, and only once.
+function(stint_suite name)
+  if(NOT STINT_TESTS OR STINT_FUZZ)
+    return()
+  endif()
+  _stint_parse(stint_suite "SOURCES;LABELS;LIBS")
+  add_executable(${name} ${arg_SOURCES})
+  _stint_inside(${name} GTest::gmock_main ${arg_LIBS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if("concurrent" IN_LIST arg_LABELS)
+    add_dependencies(stint_concurrent_tests ${name})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+endfunction()
+
 # stint_bench(<name> SOURCES x_bench.cc... [LIBS <target>...])
 # A Google Benchmark program, run by `make bench`.
 function(stint_bench name)

@@ -4,29 +4,29 @@
 #include <utility>
 
 #include "base/entropy.h"
+#include "redis_deployment.h"
 
 namespace stint::app {
 namespace {
 
-// How long a check of a server at the start may take: the look-up, the connection and the login.
+// How long a check at the start may take: look-up, connection and login.
 constexpr Duration kCheck = std::chrono::seconds{2};
 constexpr Duration kLook = std::chrono::milliseconds{10};
-constexpr Duration kLongestHandover = std::chrono::hours{1};
 
 }  // namespace
 
 std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
     const config::RateLimit& ratelimit, observe::Metrics& metrics, const observe::Log& log) {
   if (!ratelimit.redis) return nullptr;
-  std::unique_ptr<RedisWiring> wiring(new RedisWiring(metrics));
-  auto plan = RedisPlan::create(*ratelimit.redis);
-  if (!plan) return std::unexpected(std::move(plan.error()));
-  wiring->plan_ = std::move(*plan);
-  wiring->show(*wiring->plan_);
+  std::unique_ptr<RedisWiring> wiring(new RedisWiring(*ratelimit.redis, metrics));
+  auto deployment = redis_deployment(wiring->redis_, wiring->longest_window_);
+  if (!deployment) return std::unexpected(std::move(deployment.error()));
+  wiring->deployment_ = std::move(*deployment);
+  wiring->show(wiring->deployment_);
 
   store::RedisStoreOptions options;
   options.key_prefix = ratelimit.key_prefix;
-  options.timeout = wiring->plan_->timeout();
+  options.timeout = ratelimit.redis->timeout;
   options.replicas = ratelimit.replicas;
   options.max_buckets = ratelimit.max_buckets;
   options.lease_ttl = ratelimit.concurrency_ttl;
@@ -67,11 +67,10 @@ store::RedisStoreHooks RedisWiring::hooks(const observe::Log& log) {
   return hooks;
 }
 
-void RedisWiring::show(const RedisPlan& plan) {
+void RedisWiring::show(const redis::Deployment& deployment) {
   const base::MutexLock lock(mutex_);
-  for (const RedisPlan::Server& server : plan.servers()) {
-    const auto [shard, fresh] =
-        shards_.try_emplace(server.name, gateway::ShardMetrics(metrics_, server.name));
+  for (const std::string& name : redis::target_names(deployment)) {
+    const auto [shard, fresh] = shards_.try_emplace(name, gateway::ShardMetrics(metrics_, name));
     if (fresh) shard->second.set_degraded(true);  // until it is connected
   }
 }
@@ -82,59 +81,64 @@ void RedisWiring::set_degraded(std::string_view server, bool degraded) const {
   if (shard != shards_.end()) shard->second.set_degraded(degraded);
 }
 
+void RedisWiring::set_longest_window(Duration window) {
+  longest_window_ = window;
+  // What was usable with another window is so with this one.
+  if (auto deployment = redis_deployment(redis_, window)) deployment_ = std::move(*deployment);
+}
+
 store::RedisStore::MakeTopology RedisWiring::make() const {
-  return [plan = plan_, handover = std::min(longest_window_, kLongestHandover)](
-             net::EventLoop& loop, const store::RedisStore::Prepare& prepare) {
-    return plan->make(loop, prepare, handover);
-  };
+  return
+      [deployment = deployment_](net::EventLoop& loop, const store::RedisStore::Prepare& prepare) {
+        return redis::make_topology(loop, deployment, prepare);
+      };
 }
 
 void RedisWiring::add_loop(net::EventLoop& loop) { store_->add_loop(loop, make()); }
 
 std::expected<void, std::string> RedisWiring::reload(const config::Redis& redis) {
-  auto plan = RedisPlan::create(redis);
-  if (!plan) return std::unexpected(std::move(plan.error()));
-  plan_ = std::move(*plan);
-  show(*plan_);
-  store_->replace(make(), plan_->timeout());
+  auto deployment = redis_deployment(redis, longest_window_);
+  if (!deployment) return std::unexpected(std::move(deployment.error()));
+  redis_ = redis;
+  deployment_ = std::move(*deployment);
+  show(deployment_);
+  store_->replace(make(), redis_.timeout);
   return {};
 }
 
 std::expected<void, std::string> RedisWiring::check() const {
-  for (const RedisPlan::Server& server : plan_->servers()) {
-    if (auto reached = check(server); !reached) return reached;
-  }
-  return {};
-}
-
-std::expected<void, std::string> RedisWiring::check(const RedisPlan::Server& server) const {
   net::EventLoop loop;
   net::TaskGroup tasks(loop);
   std::string why = "no answer within " + std::to_string(kCheck.count() / 1'000'000) + " s";
-  bool reached = false;
-  redis::ServerOptions options;
-  options.client_name = "stint-check";
-  options.connect_timeout = kCheck / 2;
   bool over = false;
-  options.on_event = [&](const redis::ServerEvent& event) {
-    using Kind = redis::ServerEvent::Kind;
-    if (event.kind == Kind::connected) {
-      reached = over = true;
-    } else if (event.kind == Kind::connect_failed || event.kind == Kind::configuration) {
-      why = event.text;
-      over = true;
-    }
+  const auto prepare = [&why, &over](std::string_view name) {
+    redis::ServerOptions options;
+    options.name = name;
+    options.client_name = "stint-check";
+    options.on_event = [&why, &over](const redis::ServerEvent& event) {
+      using Kind = redis::ServerEvent::Kind;
+      if (event.kind == Kind::connect_failed || event.kind == Kind::configuration) {
+        why = event.text;
+        over = true;
+      }
+    };
+    return options;
   };
-  redis::Server checked(loop, plan_->complete(std::move(options), server));
-  checked.start();
-  const auto wait = [](net::EventLoop& on, redis::Server& tried, const bool& done,
-                       Duration until) -> net::Task<void> {
-    while (!done && on.now() < until) {
+  redis::Deployment quick = deployment_;
+  quick.connect_timeout = kCheck / 2;
+  const std::unique_ptr<redis::Topology> topology = redis::make_topology(loop, quick, prepare);
+  bool reached = false;
+  topology->start();
+  const auto wait = [](net::EventLoop& on, redis::Topology& tried, const bool& failed,
+                       bool& all_here, Duration until) -> net::Task<void> {
+    while (!failed && !all_here && on.now() < until) {
       co_await on.wait_for(kLook);
+      const auto targets = tried.targets();
+      all_here = !targets.empty() && std::ranges::all_of(targets, &redis::Target::available);
     }
     co_await tried.stop();
   };
-  tasks.start(wait(loop, checked, over, loop.now() + kCheck));
+  tasks.start(wait(loop, *topology, over, reached, loop.now() + kCheck));
   const auto end = [](net::TaskGroup& group, net::EventLoop& on) -> net::Task<void> {
     co_await group.join();
     on.post([&on] { on.stop(); });
@@ -143,7 +147,7 @@ std::expected<void, std::string> RedisWiring::check(const RedisPlan::Server& ser
   ending.start(end(tasks, loop));
   loop.run();
   if (reached) return {};
-  return std::unexpected("ratelimit.redis: " + redis::to_string(server.address) + ": " + why);
+  return std::unexpected("ratelimit.redis: " + redis::to_string(deployment_) + ": " + why);
 }
 
 gateway::StoreHealth RedisWiring::health() const {
@@ -157,7 +161,7 @@ gateway::StoreHealth RedisWiring::health() const {
 }
 
 std::string RedisWiring::description() const {
-  return plan_->description() + ", shared by all replicas";
+  return "redis " + redis::to_string(deployment_) + ", shared by all replicas";
 }
 
 }  // namespace stint::app

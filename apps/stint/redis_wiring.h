@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/mutex.h"
 #include "config/bootstrap.h"
@@ -13,7 +14,7 @@
 #include "gateway/store_metrics.h"
 #include "observe/log.h"
 #include "observe/metrics.h"
-#include "redis_plan.h"
+#include "redis/deployment.h"
 #include "store/redis/redis_store.h"
 
 namespace stint::app {
@@ -28,12 +29,10 @@ class RedisWiring {
 
   [[nodiscard]] const std::shared_ptr<store::RedisStore>& store() const noexcept { return store_; }
   void add_loop(net::EventLoop& loop);
-  // The longest window of any limit: for how long it takes to see the last of what was counted
-  // elsewhere. Before `add_loop` and `reload`.
-  void set_longest_window(Duration window) noexcept { longest_window_ = window; }
+  // Of any limit. For what is made from now on; before `add_loop`, if that was not done yet.
+  void set_longest_window(Duration window);
 
-  // Whether every server can be reached and used now: blocks for up to two seconds for each. Error:
-  // why not.
+  // Whether every server can be reached and used now: blocks for up to two seconds. Error: why not.
   [[nodiscard]] std::expected<void, std::string> check() const;
   // Other servers, or other ways to them, from soon on. Error: what cannot be used; nothing has
   // changed. After the loops were started.
@@ -44,16 +43,17 @@ class RedisWiring {
   [[nodiscard]] std::string description() const;
 
  private:
-  explicit RedisWiring(observe::Metrics& metrics) : metrics_(metrics) {}
+  RedisWiring(config::Redis redis, observe::Metrics& metrics)
+      : redis_(std::move(redis)), metrics_(metrics) {}
   [[nodiscard]] store::RedisStoreHooks hooks(const observe::Log& log);
-  [[nodiscard]] std::expected<void, std::string> check(const RedisPlan::Server& server) const;
   [[nodiscard]] store::RedisStore::MakeTopology make() const;
   // Shown from now on, until the store has the server no more.
-  void show(const RedisPlan& plan);
+  void show(const redis::Deployment& deployment);
   void set_degraded(std::string_view server, bool degraded) const;
 
+  config::Redis redis_;
   observe::Metrics& metrics_;
-  std::shared_ptr<const RedisPlan> plan_;
+  redis::Deployment deployment_;
   Duration longest_window_ = std::chrono::hours{1};
   mutable base::Mutex mutex_;
   std::map<std::string, gateway::ShardMetrics, std::less<>> shards_ STINT_GUARDED_BY(mutex_);

@@ -35,7 +35,18 @@ SessionOptions session_options(const ServerOptions& options) {
   session.client_name = printable(options.client_name);
   session.database = options.address.database;
   session.scripts = options.scripts;
+  session.ask_time = options.ask_time;
+  session.must_be_master = options.must_be_master;
   return session;
+}
+
+// The answers of a replica.
+bool is_demotion(const CallError& error) {
+  return error.code == "READONLY" || error.code == "MASTERDOWN";
+}
+// An answer to a probe from a node of a Cluster that is well, and has not got that key's slot.
+bool is_elsewhere(const CallError& error) {
+  return error.code == "MOVED" || error.code == "ASK" || error.code == "TRYAGAIN";
 }
 
 std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
@@ -89,7 +100,7 @@ struct Server::Impl {
   }
 
   [[nodiscard]] bool available() const noexcept {
-    return session.state() == Session::State::ready && probed && breaker.closed();
+    return session.state() == Session::State::ready && probed && !demoted && breaker.closed();
   }
   [[nodiscard]] bool alive() const noexcept {
     return session.state() == Session::State::ready ||
@@ -105,6 +116,7 @@ struct Server::Impl {
   void rearm();
   void on_call_timer();
   void on_logged_in();
+  void end_if_demoted();
 
   // Health.
   void on_result(const CallResult& result);
@@ -126,10 +138,12 @@ struct Server::Impl {
   Session session;
   std::optional<net::Stream> stream{};
   std::array<char, kReadBytes> buffer{};
+  std::string demotion{};  // what it said
   bool stopping = false;
   bool receiving = false;  // what is called meanwhile goes out together
   bool writing = false;
   bool probed = false;   // on this connection, with success
+  bool demoted = false;  // it has turned out to be a replica
   bool probing = false;  // a probe is under way
   bool probing_open_breaker = false;
   net::Deadline call_timer;
@@ -162,7 +176,7 @@ net::Task<void> Server::Impl::run() {
 // From the login to the end of the connection.
 net::Task<void> Server::Impl::serve() {
   const Duration begin = loop.now();
-  probed = false;
+  probed = demoted = false;
   bool logged_in = false;
   session.open(begin, begin + options.connect_timeout);
   flush();
@@ -178,6 +192,7 @@ net::Task<void> Server::Impl::serve() {
         logged_in = true;
         on_logged_in();
       }
+      end_if_demoted();
     } else if (read.error().code != net::NetErrc::timed_out) {
       session.lost(Reason::lost, "the connection ended: " + read.error().text);
     }
@@ -198,6 +213,13 @@ void Server::Impl::on_logged_in() {
     options.on_time(time->store_time, time->sent_at, time->received_at);
   }
   send_probe();
+}
+
+// Not before the others are answered, each of which says that it did not run.
+void Server::Impl::end_if_demoted() {
+  if (!demoted || session.pending() > 0) return;
+  session.lost(Reason::lost, demotion);
+  if (stream) stream->close();
 }
 
 // A write that the kernel takes at once ends before this returns.
@@ -231,6 +253,7 @@ void Server::Impl::rearm() {
 
 void Server::Impl::on_call_timer() {
   session.tick(loop.now());
+  end_if_demoted();
   if (!alive() && stream) stream->close();  // wakes who reads it
   flush();
   rearm();
@@ -243,6 +266,10 @@ void Server::Impl::on_result(const CallResult& result) {
     return;
   }
   const CallError& error = result.error();
+  if (is_demotion(error) && !demoted) {
+    demoted = true;
+    demotion = error.text;
+  }
   const bool of_connection = error.reason == Reason::lost || error.reason == Reason::protocol;
   if (is_failure(error) && !of_connection) failed(error.text);
 }
@@ -279,7 +306,7 @@ void Server::Impl::on_probe_reply(const CallResult& result) {
   if (options.probe.on_reply) options.probe.on_reply(result);
   if (session.state() != Session::State::ready) return;
   const Duration now = loop.now();
-  if (result) {
+  if (result || is_elsewhere(result.error())) {
     probed = true;
     probes.reset();
     reconnects.reset();
@@ -308,7 +335,8 @@ void Server::Impl::send(CallDone& done, Send send_it) {
     if (session.state() != Session::State::ready) {
       error.text = session.fault().text;
     } else {
-      error.text = breaker.closed() ? "not probed yet" : "the breaker is open";
+      error.text =
+          breaker.closed() ? (demoted ? demotion : "not probed yet") : "the breaker is open";
     }
     done(std::unexpected(std::move(error)));
     return;
@@ -347,6 +375,13 @@ void Server::call(const Script& script, std::span<const std::string_view> keys,
   });
 }
 
+void Server::call_asking(const Script& script, std::span<const std::string_view> keys,
+                         std::span<const std::string_view> args, Duration deadline, CallDone done) {
+  impl_->send(done, [&](Duration now) {
+    impl_->session.call(script, keys, args, now, deadline, std::move(done), Session::Asking::yes);
+  });
+}
+
 void Server::command(std::span<const std::string_view> words, Duration deadline, CallDone done) {
   impl_->send(done,
               [&](Duration now) { impl_->session.command(words, now, deadline, std::move(done)); });
@@ -354,5 +389,6 @@ void Server::command(std::span<const std::string_view> words, Duration deadline,
 
 bool Server::available() const noexcept { return impl_->available(); }
 std::string_view Server::name() const noexcept { return impl_->name; }
+const ServerAddress& Server::address() const noexcept { return impl_->options.address; }
 
 }  // namespace stint::redis

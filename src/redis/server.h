@@ -56,6 +56,8 @@ struct ServerOptions {
   std::string client_name{};  // shows in CLIENT LIST; empty: none. Blanks become '-'
   std::shared_ptr<const net::TlsClientContext> tls{};  // needed if address.tls
   std::vector<const Script*> scripts{};                // loaded at every connect; must outlive us
+  bool ask_time = true;                                // see SessionOptions
+  bool must_be_master = false;                         // see SessionOptions
   Probe probe{};
   Duration probe_every = std::chrono::seconds{5};  // while all is well; above zero
   Duration probe_timeout = std::chrono::milliseconds{250};
@@ -68,6 +70,8 @@ struct ServerOptions {
   std::function<void(TimePoint store_time, Duration sent_at, Duration received_at)> on_time{};
 };
 
+// A server that answers READONLY or MASTERDOWN is a replica, and may be the wrong one by now: the
+// connection is ended as soon as nothing is pending, its name looked up and a new one made.
 // Thread rule: the loop's thread; the constructor and `start` also before it runs.
 class Server final : public Target {
  public:
@@ -82,10 +86,14 @@ class Server final : public Target {
 
   void call(const Script& script, std::span<const std::string_view> keys,
             std::span<const std::string_view> args, Duration deadline, CallDone done) override;
+  // The same as `call`, with ASKING in front (see Session).
+  void call_asking(const Script& script, std::span<const std::string_view> keys,
+                   std::span<const std::string_view> args, Duration deadline, CallDone done);
   void command(std::span<const std::string_view> words, Duration deadline, CallDone done) override;
   // Logged in, probed since, and the breaker closed.
   [[nodiscard]] bool available() const noexcept override;
   [[nodiscard]] std::string_view name() const noexcept override;
+  [[nodiscard]] const ServerAddress& address() const noexcept;
 
  private:
   struct Impl;

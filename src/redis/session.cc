@@ -83,15 +83,19 @@ bool Session::refuse(Duration now, Duration deadline, CallDone& done) {
 
 void Session::call(const Script& script, std::span<const std::string_view> keys,
                    std::span<const std::string_view> args, Duration now, Duration deadline,
-                   CallDone done) {
+                   CallDone done, Asking asking) {
   if (refuse(now, deadline, done)) return;
   Entry entry;
   entry.script = &script;
+  entry.asking = asking == Asking::yes;
   entry.queued_at = now;
   entry.deadline = deadline;
   entry.done = std::move(done);
-  enqueue(std::move(entry),
-          [&](std::string& out) { append_evalsha(out, script.sha1(), keys, args); });
+  enqueue(std::move(entry), [&](std::string& out) {
+    constexpr std::string_view kAsking = "ASKING";
+    if (asking == Asking::yes) append_command(out, {&kAsking, 1});
+    append_evalsha(out, script.sha1(), keys, args);
+  });
 }
 
 void Session::command(std::span<const std::string_view> words, Duration now, Duration deadline,
@@ -154,7 +158,8 @@ void Session::enqueue_handshake() {
     const std::string number = std::to_string(options_.database);
     enqueue_words(Role::select, {"SELECT", number});
   }
-  enqueue_words(Role::time, {"TIME"});
+  options_.ask_time ? enqueue_words(Role::time, {"TIME"}) : enqueue_words(Role::ping, {"PING"});
+  if (options_.must_be_master) enqueue_words(Role::role, {"ROLE"});
   for (const Script* script : options_.scripts) enqueue_load(*script);
 }
 

@@ -34,6 +34,9 @@ struct SessionOptions {
   std::string password{};
   std::string client_name{};  // empty: none
   std::uint32_t database = 0;
+  // Ask for its clock at the login. A Sentinel has no such command: PING takes its place.
+  bool ask_time = true;
+  bool must_be_master = false;           // the login fails if ROLE says otherwise
   std::vector<const Script*> scripts{};  // loaded by the handshake; must outlive the session
   ReplyReader::Limits limits{};
   // Of every call, when it is answered, before its `done`; may be empty.
@@ -70,9 +73,13 @@ class Session {
   // Of `broken`, and of `closed` after `lost`.
   [[nodiscard]] const CallError& fault() const noexcept { return fault_; }
 
+  // `yes`: ASKING goes in front, so that a node of a Cluster takes a call about a slot that it is
+  // being given.
+  enum class Asking : bool { no, yes };
   // Answered at once if not `ready`, or when the deadline has passed.
   void call(const Script& script, std::span<const std::string_view> keys,
-            std::span<const std::string_view> args, Duration now, Duration deadline, CallDone done);
+            std::span<const std::string_view> args, Duration now, Duration deadline, CallDone done,
+            Asking asking = Asking::no);
   void command(std::span<const std::string_view> words, Duration now, Duration deadline,
                CallDone done);
   // Calls that wait for their answer.
@@ -115,11 +122,13 @@ class Session {
     bool writing = false;
   };
   using Batches = std::list<Batch>;
-  enum class Role : std::uint8_t { call, auth, set_name, select, time, load };
+  enum class Role : std::uint8_t { call, auth, set_name, select, time, load, ping, role };
   // A command in line for its reply.
   struct Entry {
     Role role = Role::call;
     bool answered = false;  // a call: nobody waits any more
+    bool asking = false;    // a call: its bytes begin with ASKING, which has a reply of its own
+    bool asked = false;     // and that reply is there
     std::uint8_t repairs = 0;
     const Script* script = nullptr;  // of a script call, and of `load`
     Batches::iterator batch{};

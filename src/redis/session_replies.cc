@@ -9,8 +9,8 @@ namespace stint::redis {
 namespace {
 
 const char* command_of(std::uint8_t role) noexcept {
-  constexpr const char* kNames[] = {"call",   "AUTH", "CLIENT SETNAME",
-                                    "SELECT", "TIME", "SCRIPT LOAD"};
+  constexpr const char* kNames[] = {"call", "AUTH",        "CLIENT SETNAME", "SELECT",
+                                    "TIME", "SCRIPT LOAD", "PING",           "ROLE"};
   return kNames[role];
 }
 
@@ -51,6 +51,10 @@ void Session::received(std::string_view bytes, Duration now) {
       end(State::broken, protocol_error("a reply that nobody asked for"));
       return;
     }
+    if (line_.front().asking && !line_.front().asked) {
+      line_.front().asked = true;  // if it was refused, so is what follows
+      continue;
+    }
     Entry entry = std::move(line_.front());
     line_.pop_front();
     on_reply(std::move(entry), std::move(**reply), now);
@@ -89,6 +93,12 @@ void Session::on_handshake_reply(const Entry& entry, const Reply& reply, Duratio
       return;
     }
     time_ = ServerTime{*store_time, sent_at, now};
+  } else if (entry.role == Role::role && reply[0].text() != "master") {
+    CallError error;
+    error.reason = Reason::rejected;
+    error.text = "ROLE: it is no master, but a " + std::string(reply[0].text());
+    end(State::broken, std::move(error));
+    return;
   }
   if (alive() && line_.empty()) state_ = State::ready;
 }
@@ -142,6 +152,7 @@ bool Session::repair(Entry& entry, CallError& error, Duration now) {
   leave(entry.batch);
   entry.batch = to;
   entry.offset = offset;
+  entry.asked = false;
   line_.push_back(std::move(entry));
   return true;
 }

@@ -121,14 +121,16 @@ std::expected<ServerAddress, std::string> parse_url(std::string_view text) {
   return address;
 }
 
-std::string to_string(const ServerAddress& address) {
+std::string place_of(const ServerAddress& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   std::string text = v6 ? '[' + address.host + ']' : address.host;
   text += ':';
   text += std::to_string(address.port);
-  text += '/';
-  text += std::to_string(address.database);
   return text;
+}
+
+std::string to_string(const ServerAddress& address) {
+  return place_of(address) + '/' + std::to_string(address.database);
 }
 
 }  // namespace stint::redis

@@ -25,5 +25,7 @@ struct ServerAddress {
 
 // "host:port/database", "[::1]:6379/0": for metrics and logs, without secrets.
 [[nodiscard]] std::string to_string(const ServerAddress& address);
+// The same without the database.
+[[nodiscard]] std::string place_of(const ServerAddress& address);
 
 }  // namespace stint::redis

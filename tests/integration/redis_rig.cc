@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "base/entropy.h"
-#include "redis/ring.h"
-#include "redis/single.h"
 
 namespace stint::redis_testing {
 
@@ -23,64 +21,31 @@ std::string fresh_prefix() {
   return "t" + std::to_string(next.fetch_add(1));
 }
 
-namespace {
-
-redis::ServerAddress address_of(const std::string& url) {
-  auto address = redis::parse_url(url);
-  if (!address) throw std::runtime_error(address.error());
-  return *address;
-}
-
-std::shared_ptr<const HashRing> ring_of(const std::vector<std::string>& urls) {
-  auto ring = std::make_shared<HashRing>(*HashRing::create());
-  for (const std::string& url : urls) {
-    if (!ring->add_node(redis::to_string(address_of(url)))) throw std::runtime_error(url);
+redis::Deployment StoreRig::deployment_of(const Options& options) {
+  redis::Deployment deployment;
+  if (options.deployment) {
+    deployment = *options.deployment;
+  } else {
+    auto address = redis::parse_url(options.url);
+    if (!address) throw std::runtime_error(address.error());
+    deployment.servers = redis::SingleDeployment{*address};
   }
-  return ring;
-}
-
-}  // namespace
-
-store::RedisStore::MakeTopology StoreRig::topology(const Options& options) {
-  std::shared_ptr<const net::TlsClientContext> tls;
-  if (options.url.starts_with("rediss:")) {
-    auto context = net::TlsClientContext::create(options.tls);
-    if (!context) throw std::runtime_error(context.error().text);
-    tls = *context;
+  if (!options.tls.ca_file.empty() || options.url.starts_with("rediss:")) {
+    auto tls = net::TlsClientContext::create(options.tls);
+    if (!tls) throw std::runtime_error(tls.error().text);
+    deployment.tls = deployment.sentinel_tls = *tls;
   }
-  using Prepare = store::RedisStore::Prepare;
-  const auto server = [tls, timeout = options.connect_timeout](const Prepare& prepare,
-                                                               const std::string& url) {
-    const redis::ServerAddress address = address_of(url);
-    redis::ServerOptions made = prepare(redis::to_string(address));
-    made.address = address;
-    made.tls = tls;
-    made.connect_timeout = timeout;
-    return made;
-  };
-  if (options.urls.empty()) {
-    return [server, url = options.url](net::EventLoop& loop, const Prepare& prepare) {
-      return std::make_unique<redis::Single>(loop, server(prepare, url));
-    };
-  }
-  std::vector<std::string> all = options.urls;
-  for (const std::string& url : options.previous) {
-    if (std::ranges::find(all, url) == all.end()) all.push_back(url);
-  }
-  const auto ring = ring_of(options.urls);
-  const auto previous = options.previous.empty() ? nullptr : ring_of(options.previous);
-  return [server, all, ring, previous](net::EventLoop& loop, const Prepare& prepare) {
-    redis::RingOptions made{
-        .ring = ring, .previous = previous, .handover = std::chrono::hours{1}, .servers = {}};
-    for (const std::string& url : all) made.servers.push_back(server(prepare, url));
-    return std::make_unique<redis::Ring>(loop, std::move(made));
-  };
+  deployment.connect_timeout = options.connect_timeout;
+  return deployment;
 }
 
 StoreRig::StoreRig(Options options) {
-  const store::RedisStore::MakeTopology make = topology(options);
+  const redis::Deployment deployment = deployment_of(options);
   store_ = std::make_unique<store::RedisStore>(std::move(options.store), system_clock(),
                                                base::system_entropy());
+  const auto make = [deployment](net::EventLoop& loop, const store::RedisStore::Prepare& prepare) {
+    return redis::make_topology(loop, deployment, prepare);
+  };
   for (std::size_t i = 0; i < options.loops; ++i) {
     loops_.push_back(std::make_unique<Loop>());
     store_->add_loop(loops_.back()->loop, make);
@@ -110,14 +75,19 @@ StoreRig::~StoreRig() {
 }
 
 void StoreRig::replace(const Options& options) {
-  store_->replace(topology(options), options.store.timeout);
+  const auto make = [deployment = deployment_of(options)](
+                        net::EventLoop& loop, const store::RedisStore::Prepare& prepare) {
+    return redis::make_topology(loop, deployment, prepare);
+  };
+  store_->replace(make, options.store.timeout);
 }
 
 bool StoreRig::wait_until_degraded(bool degraded) const {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{10};
   while (std::chrono::steady_clock::now() < until) {
     const auto health = store_->health();
-    const bool any = std::ranges::any_of(health, &store::RedisTargetHealth::degraded);
+    const bool any =
+        std::ranges::any_of(health, [](const auto& target) { return target.degraded; });
     if (!health.empty() && any == degraded) return true;
     std::this_thread::yield();
   }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "net/event_loop.h"
+#include "redis/deployment.h"
 #include "store/redis/redis_store.h"
 #include "tests/integration/redis_testing.h"
 
@@ -20,9 +22,8 @@ namespace stint::redis_testing {
 class StoreRig {
  public:
   struct Options {
-    std::string url{};                    // redis:// or rediss://
-    std::vector<std::string> urls{};      // instead: a ring of these
-    std::vector<std::string> previous{};  // that was a ring of these, for an hour from now on
+    std::string url{};  // redis:// or rediss://; or
+    std::optional<redis::Deployment> deployment{};
     std::size_t loops = 1;
     store::RedisStoreOptions store{};
     net::TlsClientContext::Options tls{};
@@ -36,11 +37,11 @@ class StoreRig {
   [[nodiscard]] store::RedisStore& store() noexcept { return *store_; }
   // Other servers from soon on: see RedisStore::replace.
   void replace(const Options& options);
-  // Until no loop has a server that takes no calls (or some loop has one); false after 10 s.
+  // Until every loop has servers that take calls (or one of them has not); false after 10 s.
   [[nodiscard]] bool wait_until_degraded(bool degraded) const;
 
  private:
-  [[nodiscard]] static store::RedisStore::MakeTopology topology(const Options& options);
+  [[nodiscard]] static redis::Deployment deployment_of(const Options& options);
 
   struct Loop {
     net::EventLoop loop;

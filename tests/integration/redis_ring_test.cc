@@ -1,10 +1,13 @@
 // Several servers: where buckets are, and how they move when the servers change.
+#include <algorithm>
 #include <deque>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "redis/deployment.h"
 #include "tests/integration/redis_store_testing.h"
 
 namespace stint::redis_testing {
@@ -16,12 +19,29 @@ std::string bucket(int i) { return "b" + std::to_string(i); }
 
 class RedisRing : public RedisStoreTest {
  protected:
-  [[nodiscard]] StoreRig::Options on(std::vector<const RedisServer*> servers,
-                                     std::vector<const RedisServer*> previous = {}) const {
+  [[nodiscard]] StoreRig::Options on(const std::vector<const RedisServer*>& servers,
+                                     const std::vector<const RedisServer*>& previous = {}) const {
+    redis::RingDeployment ring;
+    ring.ring = ring_of(servers, ring.shards);
+    if (!previous.empty()) ring.previous = ring_of(previous, ring.shards);
+    ring.handover = std::chrono::hours{1};
     StoreRig::Options options = patient();
-    for (const RedisServer* each : servers) options.urls.push_back(each->url());
-    for (const RedisServer* each : previous) options.previous.push_back(each->url());
+    options.deployment.emplace().servers = std::move(ring);
     return options;
+  }
+  using Shards = std::vector<redis::RingDeployment::Shard>;
+  // Notes those that are not there yet.
+  [[nodiscard]] static std::shared_ptr<const HashRing> ring_of(
+      const std::vector<const RedisServer*>& servers, Shards& shards) {
+    auto ring = std::make_shared<HashRing>(HashRing::create().value());
+    for (const RedisServer* each : servers) {
+      const redis::ServerAddress address = redis::parse_url(each->url()).value();
+      const std::string name = redis::to_string(address);
+      EXPECT_TRUE(ring->add_node(name));
+      if (std::ranges::find(shards, name, &Shards::value_type::name) != shards.end()) continue;
+      shards.push_back({name, address});
+    }
+    return ring;
   }
   // Where the counters of a bucket are counted now.
   [[nodiscard]] std::vector<RedisServer*> homes(const std::string& of) {

@@ -109,11 +109,11 @@ struct RedisServer::Log {
       if (ended) return;
     }
   }
-  [[nodiscard]] bool wait_until_ready() {
+  [[nodiscard]] bool wait_for(std::string_view sign) {
     std::unique_lock lock(mutex);
     bool ready = false;
     changed.wait_for(lock, std::chrono::seconds{30}, [&] {
-      ready = text.find("Ready to accept connections") != std::string::npos;
+      ready = text.find(sign) != std::string::npos;
       return ready || ended;
     });
     return ready;
@@ -183,7 +183,8 @@ void RedisServer::start() {
 
 bool RedisServer::start_once() {
   const std::string file = folder_ + "/redis.conf";
-  {
+  // A Sentinel writes there what it has learned, and needs it when it comes back.
+  if (!options_.sentinel || !ports_fixed_) {
     std::ofstream config(file);
     config << "bind 127.0.0.1\nport " << port_ << "\ndir " << folder_
            << "\nsave \"\"\nappendonly no\ndaemonize no\nlogfile \"\"\n";
@@ -212,7 +213,8 @@ bool RedisServer::start_once() {
     if (::getppid() != parent) ::_exit(1);
     ::dup2(theirs.get(), STDOUT_FILENO);
     ::dup2(theirs.get(), STDERR_FILENO);
-    ::execlp("redis-server", "redis-server", file.c_str(), static_cast<char*>(nullptr));
+    const char* const mode = options_.sentinel ? "--sentinel" : nullptr;
+    ::execlp("redis-server", "redis-server", file.c_str(), mode, static_cast<char*>(nullptr));
     ::_exit(127);
   }
   pid_ = child;
@@ -221,7 +223,7 @@ bool RedisServer::start_once() {
   log_.reset();
   log_ = std::make_unique<Log>(ours.get());
   ours.release();
-  if (!log_->wait_until_ready()) {
+  if (!log_->wait_for(options_.sentinel ? "Sentinel ID is" : "Ready to accept connections")) {
     end(SIGKILL);
     return false;
   }

@@ -25,6 +25,7 @@ class RedisServer {
     std::string password{};             // of the user default (requirepass); empty: none
     std::vector<std::string> users{};   // "alice on >secret ~* +@all"
     std::vector<std::string> config{};  // lines of redis.conf: "maxmemory 1mb"
+    bool sentinel = false;              // instead of a server with data
     // TLS on a port of its own, beside the plain one, if cert_file is given. With ca_file clients
     // must show a certificate of it.
     std::string ca_file{};
@@ -48,6 +49,8 @@ class RedisServer {
   redis::Reply command(std::initializer_list<std::string_view> words);
   redis::Reply command(const std::vector<std::string_view>& words);
 
+  // False after `stop` and `kill`.
+  [[nodiscard]] bool running() const noexcept { return pid_ > 0; }
   void stop();     // SIGTERM: an orderly end, as of a rolling update
   void kill();     // SIGKILL: a crash; connections are reset, data is gone
   void restart();  // on the same ports; ends it first if it runs. Data and scripts are gone

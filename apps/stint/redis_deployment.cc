@@ -1,0 +1,74 @@
+#include "redis_deployment.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "config/shards.h"
+
+namespace stint::app {
+namespace {
+
+constexpr Duration kLongestHandover = std::chrono::hours{1};
+
+redis::ServerAddress address_of(const config::RedisShard& shard) {
+  const config::RedisUrl& server = shard.server;
+  return {.host = server.host,
+          .port = server.port,
+          .username = server.username,
+          .password = server.password,
+          .database = static_cast<std::uint32_t>(server.database.value_or(0)),
+          .tls = server.tls};
+}
+
+// The ring of the shards that stand at `key`. Notes those that are not known yet: a shard that is
+// in both rings is the present one, wherever it was before.
+std::expected<std::shared_ptr<const HashRing>, std::string> ring_of(
+    const std::string& key, const std::vector<config::RedisShard>& shards, int virtual_nodes,
+    std::vector<redis::RingDeployment::Shard>& known) {
+  auto ring = config::ring_of(shards, virtual_nodes);
+  if (!ring) return std::unexpected("ratelimit.redis." + key + ": " + ring.error().message);
+  for (const config::RedisShard& shard : shards) {
+    const auto found = std::ranges::find(known, shard.name, &redis::RingDeployment::Shard::name);
+    if (found == known.end()) known.push_back({shard.name, address_of(shard)});
+  }
+  return std::make_shared<const HashRing>(std::move(*ring));
+}
+
+std::expected<redis::RingDeployment, std::string> ring_deployment(const config::Redis& redis,
+                                                                  Duration longest_window) {
+  redis::RingDeployment deployment;
+  auto ring = ring_of("shards", config::shards_of(redis), redis.virtual_nodes, deployment.shards);
+  if (!ring) return std::unexpected(std::move(ring.error()));
+  deployment.ring = std::move(*ring);
+  if (redis.previous.empty()) return deployment;
+  auto previous = ring_of("previous", config::previous_shards_of(redis), redis.virtual_nodes,
+                          deployment.shards);
+  if (!previous) return std::unexpected(std::move(previous.error()));
+  deployment.previous = std::move(*previous);
+  deployment.handover = redis.handover.value_or(std::min(longest_window, kLongestHandover));
+  return deployment;
+}
+
+}  // namespace
+
+std::expected<redis::Deployment, std::string> redis_deployment(const config::Redis& redis,
+                                                               Duration longest_window) {
+  redis::Deployment deployment;
+  if (redis.mode == config::RedisMode::ring) {
+    auto ring = ring_deployment(redis, longest_window);
+    if (!ring) return std::unexpected(std::move(ring.error()));
+    deployment.servers = std::move(*ring);
+  } else {
+    deployment.servers = redis::SingleDeployment{address_of(config::shards_of(redis).front())};
+  }
+  if (!redis::needs_tls(deployment)) return deployment;
+  auto tls = net::TlsClientContext::create({.ca_file = redis.tls.ca_file,
+                                            .cert_file = redis.tls.cert_file,
+                                            .key_file = redis.tls.key_file,
+                                            .verify = redis.tls.verify});
+  if (!tls) return std::unexpected("ratelimit.redis.tls: " + tls.error().text);
+  deployment.tls = std::move(*tls);
+  return deployment;
+}
+
+}  // namespace stint::app
