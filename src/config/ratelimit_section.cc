@@ -170,7 +170,7 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   MapReader previous = reader.map("previous");
   read_shards(previous, redis.previous);
   previous.finish();
-  reader.duration_in("handover_secs", redis.handover, kSecond, 1, 3600);
+  reader.duration_in("handover_secs", redis.handover, kSecond, 1, 31'622'400);
   reader.text("username", redis.username);
   reader.secret("password", redis.password);
   reader.integer("database", redis.database, 0, 65'535);

@@ -51,6 +51,33 @@ TEST(Deploy, ExampleOfTheReadmeIsGood) {
   }
 }
 
+// A block of text of the Kubernetes example ("  name: |"), without its indentation.
+std::string block_of(const std::string& manifest, const std::string& name) {
+  const std::string begin = "\n  " + name + ": |\n";
+  std::istringstream lines(manifest.substr(manifest.find(begin) + begin.size()));
+  std::string block;
+  for (std::string line; std::getline(lines, line) && line.starts_with("    ");) {
+    block += line.substr(4) + "\n";
+  }
+  return block;
+}
+
+TEST(Deploy, FilesOfTheKubernetesExampleAreGood) {
+  const std::string manifest = read("deploy/kubernetes/stint.yaml");
+  const Folder folder;
+  for (const char* name : {"stint.yaml", "resources.yaml"}) {
+    folder.write(name, block_of(manifest, name));
+  }
+  EXPECT_EQ(cli::check(folder.path("stint.yaml"), {}).text,
+            "ok: 0 provider keys, 0 models, 0 API keys, 1 route, 1 policy\n");
+  const auto loaded = load_bootstrap(folder.path("stint.yaml"), {});
+  ASSERT_TRUE(loaded.value && loaded.value->ratelimit.redis);
+  EXPECT_EQ(loaded.value->ratelimit.redis->shards.size(), 3U);
+  // As long as one container may take to end, and a little more.
+  EXPECT_NE(manifest.find("terminationGracePeriodSeconds: 30"), std::string::npos);
+  EXPECT_LT(loaded.value->shutdown.max_drain, std::chrono::seconds{30});
+}
+
 TEST(Deploy, ContainerIsAllEnvironment) {
   Environment environment;
   std::istringstream lines(read("deploy/container.env"));
