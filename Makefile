@@ -42,6 +42,7 @@ bench-gateway: build
 
 bench-redis: build
 	@bench/redis/run.py
+	@bench/redis/ring.py
 
 lint:
 	@tools/lint.sh $(if $(SINCE),--since $(SINCE))

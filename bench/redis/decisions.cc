@@ -1,5 +1,6 @@
 // Decisions a second of the store in Redis, on one event loop. run.py starts it.
-//   decisions URL SCENARIO SECONDS OUTSTANDING
+//   decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING
+// Several URLs are the shards of a ring.
 // Prints one line: "decisions seconds own_cpu_seconds median_us p99_us calls".
 #include <sys/resource.h>
 
@@ -9,12 +10,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/entropy.h"
 #include "net/event_loop.h"
-#include "redis/single.h"
-#include "redis/url.h"
+#include "redis/deployment.h"
 #include "store/redis/redis_store.h"
 
 namespace {
@@ -24,6 +26,7 @@ using namespace stint;
 struct Scenario {
   std::vector<Limit> limits;
   std::size_t buckets = 1;
+  std::size_t asked = 1;  // by one admission; if there are several shards, on as many
 };
 
 constexpr std::int64_t kMany = 1'000'000'000'000;
@@ -38,7 +41,8 @@ Scenario scenario(std::string_view name) {
              requests_per(std::chrono::hours{1}, kMany), requests_per(std::chrono::days{1}, kMany)},
             100'000};
   }
-  if (name == "one") return {{fixed}, 100'000};  // with OUTSTANDING 1
+  if (name == "one") return {{fixed}, 100'000};      // with OUTSTANDING 1
+  if (name == "pair") return {{fixed}, 100'000, 2};  // likewise
   std::fprintf(stderr, "no such scenario\n");
   std::exit(2);
 }
@@ -52,20 +56,38 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// Keys whose neighbours are on different shards, if there are several.
+std::vector<std::string> keys_of(const Scenario& scenario, const HashRing* ring) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; keys.size() < scenario.buckets; ++i) {
+    std::string key = "bench:key=" + std::to_string(i);
+    const bool apart = ring == nullptr || scenario.asked == 1 || keys.empty() ||
+                       ring->node_index(key).value() != ring->node_index(keys.back()).value();
+    if (apart) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
 // Keeps so many admissions under way, each for the next bucket.
 class Load {
  public:
-  Load(net::EventLoop& loop, store::RedisStore& store, Scenario scenario, std::size_t outstanding)
-      : loop_(loop), store_(store), limits_(limit::LimitSet::create(scenario.limits).value()) {
-    for (std::size_t i = 0; i < scenario.buckets; ++i) {
-      keys_.push_back("bench:key=" + std::to_string(i));
-    }
+  Load(net::EventLoop& loop, store::RedisStore& store, const Scenario& scenario,
+       std::vector<std::string> keys, std::size_t outstanding)
+      : loop_(loop),
+        store_(store),
+        limits_(limit::LimitSet::create(scenario.limits).value()),
+        keys_(std::move(keys)) {
     for (std::size_t i = 0; i < outstanding; ++i) {
       auto& record = records_.emplace_back(std::make_unique<Slot>());
-      record->record.buckets.push_back(
-          {.key = {}, .text = {}, .policy = "bench", .limits = limits_});
-      for (std::size_t k = 0; k < limits_->size(); ++k) {
-        record->record.slots.push_back({.need = 1, .charge = 1});
+      for (std::size_t b = 0; b < scenario.asked; ++b) {
+        record->record.buckets.push_back({.key = {},
+                                          .text = {},
+                                          .policy = "bench",
+                                          .limits = limits_,
+                                          .first_slot = record->record.slots.size()});
+        for (std::size_t k = 0; k < limits_->size(); ++k) {
+          record->record.slots.push_back({.need = 1, .charge = 1});
+        }
       }
     }
   }
@@ -91,8 +113,9 @@ class Load {
   };
 
   void ask(Slot& slot) {
-    store::BucketSlot& bucket = slot.record.buckets[0];
-    bucket.key = bucket.text = keys_[next_++ % keys_.size()];
+    for (store::BucketSlot& bucket : slot.record.buckets) {
+      bucket.key = bucket.text = keys_[next_++ % keys_.size()];
+    }
     slot.asked = loop_.now();
     store_.acquire(slot.record, [this, &slot] {
       if (slot.record.outcome != Outcome::admitted || slot.record.buckets[0].local != 0) ++failed_;
@@ -119,7 +142,8 @@ class Load {
 
 net::Task<void> run(net::EventLoop& loop, store::RedisStore& store, Load& load, Duration span,
                     std::size_t& calls) {
-  while (store.health().empty() || store.health()[0].degraded) {
+  const auto away = [](const store::RedisTargetHealth& target) { return target.degraded; };
+  while (store.health().empty() || std::ranges::any_of(store.health(), away)) {
     co_await loop.wait_for(span / 1000);
   }
   load.start();
@@ -148,28 +172,51 @@ net::Task<void> run(net::EventLoop& loop, store::RedisStore& store, Load& load, 
   loop.post([&loop] { loop.stop(); });
 }
 
+redis::Deployment deployment_of(std::string_view urls) {
+  redis::Deployment deployment;
+  redis::RingDeployment from;
+  HashRing ring = HashRing::create().value();
+  for (std::size_t at = 0; at < urls.size();) {
+    const std::size_t end = std::min(urls.find(',', at), urls.size());
+    const redis::ServerAddress address = redis::parse_url(urls.substr(at, end - at)).value();
+    from.shards.push_back({redis::to_string(address), address});
+    (void)ring.add_node(from.shards.back().name);
+    at = end + 1;
+  }
+  if (from.shards.size() == 1) {
+    deployment.servers = redis::SingleDeployment{from.shards[0].address};
+  } else {
+    from.ring = std::make_shared<const HashRing>(std::move(ring));
+    deployment.servers = std::move(from);
+  }
+  return deployment;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 5) {
-    std::fprintf(stderr, "usage: decisions URL SCENARIO SECONDS OUTSTANDING\n");
+    std::fprintf(stderr, "usage: decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING\n");
     return 2;
   }
-  const auto address = redis::parse_url(argv[1]).value();
+  const redis::Deployment deployment = deployment_of(argv[1]);
+  const auto* ring = std::get_if<redis::RingDeployment>(&deployment.servers);
+  const Scenario asked = scenario(argv[2]);
   const Duration span{static_cast<std::int64_t>(std::atof(argv[3]) * 1e6)};
   net::EventLoop loop;
   std::size_t calls = 0;
   store::RedisStoreOptions options;
   options.timeout = std::chrono::seconds{5};
-  options.hooks.on_latency = [&](std::string_view, Duration) { ++calls; };
+  options.hooks.of_target = [&](std::string_view) {
+    return store::RedisTargetHooks{.on_latency = [&](Duration) { ++calls; }};
+  };
   store::RedisStore store(std::move(options), system_clock(), base::system_entropy());
   store.add_loop(loop, [&](net::EventLoop& on, const store::RedisStore::Prepare& prepare) {
-    redis::ServerOptions server = prepare(redis::to_string(address));
-    server.address = address;
-    return std::make_unique<redis::Single>(on, std::move(server));
+    return redis::make_topology(on, deployment, prepare);
   });
   store.start(loop);
-  Load load(loop, store, scenario(argv[2]), static_cast<std::size_t>(std::atol(argv[4])));
+  Load load(loop, store, asked, keys_of(asked, ring == nullptr ? nullptr : ring->ring.get()),
+            static_cast<std::size_t>(std::atol(argv[4])));
   net::TaskGroup tasks(loop);
   tasks.start(run(loop, store, load, span, calls));
   loop.run();
