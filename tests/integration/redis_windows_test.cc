@@ -1,5 +1,5 @@
-// Buckets with one fixed window: in a call that asks them once they go a way of their own, which
-// must not show.
+// Buckets with fixed windows: in a call that asks them once they go a way of their own, which must
+// not show.
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -87,8 +87,8 @@ class RedisWindowBatches : public RedisWindows {
     const std::int64_t which = random(buckets);
     BucketAsk ask;
     ask.key = "p:" + std::to_string(which);
-    // The last ones have a second limit, and never go the short way.
-    ask.limits = which < 20 ? one_ : two_;
+    // The last ones never go the short way.
+    ask.limits = which < 12 ? one_ : which < 20 ? two_ : mixed_;
     ask.shadow = random(8) == 0;
     ask.asks.clear();
     for (std::size_t i = 0; i < ask.limits->size(); ++i) {
@@ -144,7 +144,8 @@ class RedisWindowBatches : public RedisWindows {
   TimePoint now_{std::chrono::sys_days{std::chrono::year{2026} / 3 / 1} + kMinute / 2};
   const store::Scripts scripts_{prelude_with_time_of("now")};
   const limit::LimitSetPtr one_ = limits({requests_per(kMinute, 20)});
-  const limit::LimitSetPtr two_ =
+  const limit::LimitSetPtr two_ = limits({requests_per(kMinute, 20), tokens_per(kHour, 60)});
+  const limit::LimitSetPtr mixed_ =
       limits({requests_per(kMinute, 20), tokens_per(kHour, 60, Algorithm::sliding_window)});
   std::mt19937_64 dice_{20261201};
   std::uint64_t next_id_ = 1;

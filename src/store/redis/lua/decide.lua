@@ -33,10 +33,10 @@
 -- concerns the admissions that ask it, and no others.
 --
 -- There are two ways through it, which take the same steps for a fixed window. Most buckets have
--- one, and are asked once in a call: see `admit_light`. All else is in `make_full`. What takes time
--- in a script is each command, then each table and each function that is made, then packing: so
--- the light way makes none for each bucket, and the functions of the full way are made when one is
--- needed.
+-- no other limits, and are asked once in a call: see `admit_one` and `admit_light`. All else is in
+-- `make_full`. What takes time in a script is each command, then each table and each function that
+-- is made, then packing: so the light way makes few, and the functions of the full way are made
+-- when one is needed.
 --
 -- The arithmetic is that of src/limit, in doubles: every number is an integer below 2^53, by the
 -- choice of ticks. A bucket is a string:
@@ -105,20 +105,31 @@ end
 
 local function charge_window(s, amount) s.used = min(s.used + amount, s.l.most) end
 
--- What the key of a bucket holds that has one fixed window and no text.
-local function window_text(birth, s)
-  return sp('<BBdBdddd', 1, 0, birth, 1, s.l.name, s.l.quota, s.start, s.used)
+-- What a key holds, as numbers: version, flags, birth, n, and of each limit name, quota, start and
+-- used. Nothing unless it is a bucket of the fixed windows of `spec` as they are now or were before.
+local function windows_in(raw, spec)
+  if #raw ~= spec.size then return nil end
+  local numbers = {su(spec.format, raw)}
+  local birth = numbers[3]
+  if numbers[1] ~= 1 or numbers[2] ~= 0 or numbers[4] ~= spec.n or
+     not (birth >= 0 and birth <= MAX and birth % 1 == 0) then return nil end
+  for i = 1, spec.n do
+    local limit, start, used = spec[i], numbers[4 * i + 3], numbers[4 * i + 4]
+    if numbers[4 * i + 1] ~= limit.name or numbers[4 * i + 2] ~= limit.quota or
+       not (start >= 0 and start <= now and start % 1 == 0 and
+            used >= 0 and used <= MAX and used % 1 == 0) then return nil end
+  end
+  return numbers
 end
 
--- And back: birth, start, used. Nothing if the key holds something else.
-local function one_window(raw, limit)
-  if #raw ~= 43 then return end
-  local version, flags, birth, n, name, quota, start, used = su('<BBdBdddd', raw)
-  if version == 1 and flags == 0 and n == 1 and name == limit.name and quota == limit.quota and
-     birth >= 0 and birth <= MAX and birth % 1 == 0 and start >= 0 and start <= MAX and
-     start % 1 == 0 and used >= 0 and used <= MAX and used % 1 == 0 then
-    return birth, start, used
+-- The same of a bucket that is new.
+local function new_windows(birth, spec)
+  local numbers = {1, 0, birth, spec.n}
+  for i = 1, spec.n do
+    numbers[4 * i + 1], numbers[4 * i + 2] = spec[i].name, spec[i].quota
+    numbers[4 * i + 3], numbers[4 * i + 4] = 0, 0
   end
+  return numbers
 end
 
 -- The plan, read as it is carried out.
@@ -127,18 +138,20 @@ local specs = {}
 local n
 n, at = su('<H', plan, at)
 for i = 1, n do
-  local spec, m = {windows = true, counted = true}
+  local m
   m, at = su('B', plan, at)
+  local spec = {n = m, light = true, windows = true, counted = true}
   for k = 1, m do
     local name, quota, capacity
     name, quota, capacity, at = su('<ddd', plan, at)
     local limit = limit_of(name, quota, capacity)
     local kind = limit.kind
+    if kind ~= FIXED then spec.light = false end
     if kind ~= FIXED and kind ~= SLIDING then spec.windows = false end
     if kind == LOG or kind == LEASES then spec.counted = false end
     spec[k] = limit
   end
-  if m == 1 and spec[1].kind == FIXED then spec.only = spec[1] end
+  if spec.light then spec.format, spec.size = '<BBdB' .. string.rep('dddd', m), 11 + 32 * m end
   specs[i] = spec
 end
 
@@ -184,53 +197,86 @@ local sure = #none == 0 or redis.pcall('EXISTS', unpack(none)) == 0
 -- bucket whether a refusal of it counts, and of how many limits; of each limit need and charge.
 local m, look, has_id, lease_ttl
 local shadows, sizes, needs, charges = {}, {}, {}, {}
-local light -- one bucket with one limit, charged
+local light -- one bucket, charged
 
 local function read_terms()
   local flags
   m, flags, lease_ttl, at = su('<BBd', plan, at)
   look, has_id = flags >= 2, flags % 2 == 1
+  light = false
   local slots = 0
   for j = 1, m do
     shadows[j], sizes[j], at = su('BB', plan, at)
     for _ = 1, sizes[j] do
       slots = slots + 1
       needs[slots], charges[slots], at = su('<dd', plan, at)
+      if needs[slots] >= 0 and charges[slots] > 0 then light = true end
     end
   end
-  light = m == 1 and slots == 1 and flags == 0 and shadows[1] == 0 and needs[1] >= 0 and
-          charges[1] > 0
+  light = light and m == 1 and flags == 0 and shadows[1] == 0
 end
 
--- What admit_light has done to a bucket: all that it holds now, or only the new number of what is
--- used; and when it ends.
-local wholes, useds, ends = {}, {}, {}
+-- What the light way has done to a bucket: all that its key is to hold, when that ends, and whether
+-- the key ends then already; or only the new number of what is used.
+local values, ends, in_place, used_only = {}, {}, {}, {}
 
 -- Which buckets admissions have asked, and in which order.
 local asked, in_order = {}, {}
 
--- `count` times the same charge of a bucket that has one fixed window and that nobody has asked
--- yet. It takes the same steps as all others, with a state that is only lent. How many were
--- admitted; nothing if it takes more than this to decide.
+-- `count` times the same charge of a bucket that nobody has asked yet, by the same steps as all
+-- others, with a state that is only lent. How many were admitted; nothing if it takes more than
+-- this to decide.
+-- This is of one fixed window that goes on: what happens most, without any table.
 local lent = {}
-local function admit_light(place, limit, count)
-  local raw, birth, start, used = held[place], first_birth + place, 0, 0
-  if raw then birth, start, used = one_window(raw, limit) end
-  if not birth or start > now or not (raw or sure) then return nil end
+local function admit_one(place, limit, count)
+  local raw = held[place]
+  if not raw or #raw ~= 43 then return nil end
+  local version, flags, birth, n_limits, name, quota, start, used = su('<BBdBdddd', raw)
+  if version ~= 1 or flags ~= 0 or n_limits ~= 1 or name ~= limit.name or quota ~= limit.quota or
+     not (birth >= 0 and birth <= MAX and birth % 1 == 0 and
+          start <= now and now - start < limit.window and start >= 0 and start % 1 == 0 and
+          used > 0 and used <= MAX and used % 1 == 0) then return nil end
   lent.l, lent.start, lent.used = limit, start, used
-  advance_window(lent)
   local done = most_in_window(lent, needs[1], charges[1], count)
-  if not done then return nil end
-  asked[place] = true
-  in_order[#in_order + 1] = place
-  if done == 0 then return 0 end
-  charge_window(lent, done * charges[1])
-  ends[place] = lent.start + limit.window
-  if used > 0 and lent.start == start then
-    useds[place] = sp('<d', lent.used)
-  else
-    wholes[place] = window_text(birth, lent)
+  if done and done > 0 then
+    charge_window(lent, done * charges[1])
+    used_only[place] = sp('<d', lent.used)
   end
+  return done
+end
+
+-- As admit_one, of one or more fixed windows, new or not.
+local function admit_light(place, spec, count)
+  local raw, numbers = held[place]
+  if raw then
+    numbers = windows_in(raw, spec)
+  elseif sure then
+    numbers = new_windows(first_birth + place, spec)
+  end
+  if not numbers then return nil end
+  local done, ended = count, 0
+  for i = 1, spec.n do
+    local limit, start, used = spec[i], numbers[4 * i + 3], numbers[4 * i + 4]
+    if used > 0 then ended = max(ended, start + limit.window) end
+    lent.l, lent.start, lent.used = limit, start, used
+    advance_window(lent)
+    numbers[4 * i + 3], numbers[4 * i + 4] = lent.start, lent.used
+    if needs[i] >= 0 then
+      local most = most_in_window(lent, needs[i], charges[i], count)
+      if not most then return nil end
+      if most < done then done = most end
+    end
+  end
+  if done == 0 then return 0 end
+  local latest = 0
+  for i = 1, spec.n do
+    local used = numbers[4 * i + 4]
+    if needs[i] >= 0 then used = used + done * charges[i] end
+    numbers[4 * i + 4] = used
+    if used > 0 then latest = max(latest, numbers[4 * i + 3] + spec[i].window) end
+  end
+  values[place] = sp(spec.format, unpack(numbers, 1, 4 + 4 * spec.n))
+  ends[place], in_place[place] = latest, raw and ended == latest
   return done
 end
 
@@ -515,16 +561,6 @@ local function make_full()
       end
       return
     end
-    local only = bucket.spec.only
-    if only then
-      local birth, start, used = one_window(raw, only)
-      if birth then
-        bucket.birth, bucket.raw, bucket.layout = birth, raw, bucket.spec
-        bucket.states = {{l = only, start = start, used = used}}
-        bucket.ends = bucket_spent_at(bucket)
-        return
-      end
-    end
     if #raw < 11 then error('holds something else than a bucket', 0) end
     -- All at once; of a text behind them nothing is used.
     local numbers = {su(format_of(4 + min(floor((#raw - 11) / 8), MOST)), raw)}
@@ -712,10 +748,10 @@ local function make_full()
     end
     buckets[place] = bucket
     local raw = held[place] or false
-    if ends[place] then
-      read(bucket, wholes[place] or sub(raw, 1, 35) .. useds[place], true)
+    if values[place] or used_only[place] then
+      read(bucket, values[place] or sub(raw, 1, 35) .. used_only[place], true)
       bucket.raw, bucket.advanced, bucket.dirty = raw, true, true
-      if wholes[place] then bucket.ends = nil end
+      if values[place] and not in_place[place] then bucket.ends = nil end
       return bucket
     end
     local ok, why = pcall(read, bucket, raw, sure)
@@ -1048,8 +1084,12 @@ for i = 1, n do
   if new == 1 then read_terms() end
   local spec = specs[spec_of[place]]
   local done
-  if light and spec and spec.only and not asked[place] and not buckets[place] then
-    done = admit_light(place, spec.only, count)
+  if light and spec and spec.light and not asked[place] and not buckets[place] then
+    done = spec.n == 1 and admit_one(place, spec[1], count) or admit_light(place, spec, count)
+    if done then
+      asked[place] = true
+      in_order[#in_order + 1] = place
+    end
   end
   admitted[i] = done or full().admit(place, count)
 end
@@ -1065,10 +1105,12 @@ for place = 1, #counters do
   local bucket = buckets[place]
   if bucket then
     made.write(bucket)
-  elseif useds[place] then
-    call('SETRANGE', counters[place], '35', useds[place])
-  elseif wholes[place] then
-    call('PSETEX', counters[place], ttl_text(ends[place] - now), wholes[place])
+  elseif used_only[place] then
+    call('SETRANGE', counters[place], '35', used_only[place])
+  elseif in_place[place] then
+    call('SETRANGE', counters[place], '0', values[place])
+  elseif values[place] then
+    call('PSETEX', counters[place], ttl_text(ends[place] - now), values[place])
   end
 end
 return reply
