@@ -22,8 +22,8 @@ using store::LimitSlot;
 class RedisWindows : public RedisStoreTest {
  protected:
   [[nodiscard]] std::string held(std::string_view bucket) {
-    const redis::Value value = server_.command({"GET", counters_key(bucket)});
-    return std::string(value.text());
+    const auto reply = server_.command({"GET", counters_key(bucket)});
+    return std::string(reply.text());
   }
   [[nodiscard]] std::chrono::milliseconds lives(std::string_view bucket) {
     return std::chrono::milliseconds{server_.command({"PTTL", counters_key(bucket)}).integer()};
