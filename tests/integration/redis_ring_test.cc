@@ -195,6 +195,40 @@ TEST_F(RedisRing, WhoStillHasTheOldServersDecidesByTheOutageRuleAndSettlesLater)
   }
 }
 
+// What is counted for a server that is away goes by its clock, not by that of another one.
+TEST_F(RedisRing, ServersMayHaveDifferentTimes) {
+  const store::Scripts scripts(prelude_with_time_of("time"));
+  const auto set_time = [](RedisServer& server, TimePoint time) {
+    server.command({"SET", "time", std::to_string(time.time_since_epoch().count())});
+  };
+  const TimePoint hour{kHour * 500'000};
+  set_time(server_, hour + kMinute);
+  set_time(second_, hour + kHour + kMinute);
+  StoreRig::Options options = on({&server_, &second_});
+  options.store.timeout = std::chrono::milliseconds{200};
+  options.store.scripts = &scripts;
+  const auto replica = rig(std::move(options));
+  const Limit limit = requests_per(kHour, 3);
+  std::vector<std::string> here;
+  std::vector<std::string> there;
+  for (int i = 0; i < kBuckets; ++i) {
+    EXPECT_EQ(admitted(*replica, bucket(i), limit, 1), 1);
+    (homes(bucket(i)) == std::vector{&server_} ? here : there).push_back(bucket(i));
+  }
+  ASSERT_FALSE(here.empty() || there.empty());
+  for (const std::string& each : there) EXPECT_EQ(admitted(*replica, each, limit, 4), 2);
+  for (const std::string& each : here) EXPECT_EQ(admitted(*replica, each, limit, 4), 2);
+  server_.pause();
+  ASSERT_TRUE(replica->wait_until_degraded(true));
+  EXPECT_EQ(ask(*replica, there[0], limit), Outcome::refused);  // its time was heard last
+  // Of each one more, which the outage rule grants, and not a whole window more.
+  for (const std::string& each : here) {
+    EXPECT_EQ(ask(*replica, each, limit, OnStoreError::local), Outcome::admitted);
+    EXPECT_EQ(ask(*replica, each, limit, OnStoreError::local), Outcome::refused);
+  }
+  server_.resume();
+}
+
 TEST_F(RedisRing, ADeadOldServerIsGoneWithoutWaiting) {
   const Limit limit = requests_per(kLong, 3);
   {

@@ -89,6 +89,7 @@ class Lane {
   [[nodiscard]] redis::Target& target() noexcept { return target_; }
   // Those that it was given.
   [[nodiscard]] const RedisTargetHooks& target_hooks() const noexcept { return *hooks_.target; }
+  [[nodiscard]] const ServerClock& clock() const noexcept { return clock_; }
   // Whether nobody waits for an answer.
   [[nodiscard]] bool idle() const noexcept {
     return in_flight_ == 0 && asks_.empty() && changes_.empty();

@@ -57,6 +57,7 @@ struct Port::Admission {
     Lane* lane = nullptr;  // until it was asked: lanes may go when the loop goes on
     redis::Target* target = nullptr;
     const RedisTargetHooks* hooks = nullptr;
+    const ServerClock* clock = nullptr;
     Decided decided;
   };
   AdmissionRecord* record = nullptr;
@@ -151,7 +152,7 @@ void Port::ask_where_it_is(AdmissionRecord& record, bool look, Done done) {
     auto part = std::ranges::find(admission->parts, &of, &Admission::Part::lane);
     if (part == admission->parts.end()) {
       part = admission->parts.insert(
-          part, Admission::Part{{}, &of, &of.target(), &of.target_hooks(), {}});
+          part, Admission::Part{{}, &of, &of.target(), &of.target_hooks(), &of.clock(), {}});
     }
     part->buckets.push_back(static_cast<std::uint16_t>(i));
   }
@@ -207,7 +208,10 @@ void Port::decided(Admission& admission) {
 void Port::answer_locally(Admission& admission, std::span<const std::size_t> undecided,
                           const std::string& why) {
   AdmissionRecord& record = *admission.record;
-  const TimePoint now = shared_.now();
+  // By the clock of the server that does not answer: those of others may be somewhere else.
+  const auto silent = std::ranges::find(admission.parts, Answer::Fate::undecided,
+                                        [](const auto& part) { return part.decided.fate; });
+  const TimePoint now = silent->clock->known() ? silent->clock->at(loop_.now()) : shared_.now();
   const std::int64_t replicas = shared_.replicas();
   if (admission.look) {
     shared_.local.peek(record, undecided, now, replicas, shared_.heard);
