@@ -1,9 +1,9 @@
 #include "store/redis/mover.h"
 
 #include <array>
-#include <charconv>
 #include <utility>
 
+#include "base/hash.h"
 #include "store/redis/layout.h"
 
 namespace stint::store {
@@ -46,14 +46,15 @@ Mover::Mover(net::EventLoop& loop, Shared& shared, redis::Topology& topology, Du
       shared_(shared),
       topology_(topology),
       timeout_(timeout),
-      clock_of_(std::move(clock_of)) {}
+      clock_of_(std::move(clock_of)),
+      seed_(shared.entropy.next()) {}
 
 Mover::~Mover() = default;
 
 bool Mover::needed(std::string_view bucket_key) {
   const auto previous = topology_.previous(bucket_key);
   return previous && previous->route.target->available() &&
-         !brought_.contains(std::string(bucket_key));
+         !brought_.contains(base::hash(bucket_key, seed_));
 }
 
 void Mover::bring(std::string_view bucket_key, std::move_only_function<void()> then) {
@@ -115,7 +116,7 @@ void Mover::finish(const std::shared_ptr<Move>& move, bool done) {
   under_way_.erase(move->bucket);
   if (done) {
     if (brought_.size() >= kMostRemembered) brought_.clear();
-    brought_.insert(move->bucket);
+    brought_.insert(base::hash(move->bucket, seed_));
   }
   for (auto& then : move->waiting) then();
 }

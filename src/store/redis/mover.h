@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -54,7 +55,8 @@ class Mover {
   redis::Topology& topology_;
   const Duration timeout_;
   const ClockOf clock_of_;
-  std::unordered_set<std::string> brought_;  // nothing is left elsewhere
+  const std::uint64_t seed_;
+  std::unordered_set<std::uint64_t> brought_;  // hashes of those of which nothing is left elsewhere
   std::map<std::string, std::shared_ptr<Move>, std::less<>> under_way_;
 };
 
