@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "redis/cluster.h"
 #include "redis/ring.h"
 #include "redis/sentinel.h"
 #include "redis/single.h"
@@ -43,6 +44,9 @@ struct Make {
     options.master = prepared(from.master_name, from.master);
     return std::make_unique<Sentinel>(loop, std::move(options));
   }
+  std::unique_ptr<Topology> operator()(const ClusterDeployment& /*from*/) const {
+    return std::make_unique<Cluster>(loop, deployment, prepare);
+  }
   std::unique_ptr<Topology> operator()(const RingDeployment& from) const {
     RingOptions options;
     options.ring = from.ring;
@@ -60,6 +64,9 @@ struct Describe {
   std::string operator()(const SentinelDeployment& from) const {
     return "master " + from.master_name + " of the sentinels " + list_of(from.sentinels);
   }
+  std::string operator()(const ClusterDeployment& from) const {
+    return "cluster of " + list_of(from.nodes);
+  }
   std::string operator()(const RingDeployment& from) const {
     return "ring of " + std::to_string(from.ring->size());
   }
@@ -72,6 +79,9 @@ struct Names {
   std::vector<std::string> operator()(const SentinelDeployment& from) const {
     return {from.master_name};
   }
+  std::vector<std::string> operator()(const ClusterDeployment& /*from*/) const {
+    return {std::string(Cluster::kNowhere)};
+  }
   std::vector<std::string> operator()(const RingDeployment& from) const {
     std::vector<std::string> names;
     for (const RingDeployment::Shard& shard : from.shards) names.push_back(shard.name);
@@ -82,6 +92,7 @@ struct Names {
 struct NeedsTls {
   bool operator()(const SingleDeployment& single) const { return single.address.tls; }
   bool operator()(const SentinelDeployment& from) const { return from.master.tls; }
+  bool operator()(const ClusterDeployment& from) const { return from.login.tls; }
   bool operator()(const RingDeployment& from) const {
     return std::ranges::any_of(
         from.shards, [](const RingDeployment::Shard& shard) { return shard.address.tls; });

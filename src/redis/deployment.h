@@ -29,6 +29,12 @@ struct SentinelDeployment {
   ServerAddress master{};
 };
 
+struct ClusterDeployment {
+  std::vector<ServerAddress> nodes{};  // any of them, to ask for the others; at least one
+  // How to log in at all of them, and whether over TLS; host and port are not used.
+  ServerAddress login{};
+};
+
 struct RingDeployment {
   struct Shard {
     std::string name{};
@@ -41,7 +47,7 @@ struct RingDeployment {
 };
 
 struct Deployment {
-  std::variant<SingleDeployment, SentinelDeployment, RingDeployment> servers{};
+  std::variant<SingleDeployment, SentinelDeployment, ClusterDeployment, RingDeployment> servers{};
   std::shared_ptr<const net::TlsClientContext> tls{};           // needed if an address has tls
   std::shared_ptr<const net::TlsClientContext> sentinel_tls{};  // the same for Sentinels
   Duration connect_timeout = std::chrono::seconds{1};

@@ -15,9 +15,10 @@ redis_testing::RedisServer& server() {
 std::unique_ptr<TestedStore> make(TimePoint start) {
   redis::Deployment deployment;
   deployment.servers = redis::SingleDeployment{redis::parse_url(server().url()).value()};
-  return make_redis_tested(start, deployment, [](const std::string& key, const std::string& value) {
-    server().command({"SET", key, value});
-  });
+  return make_redis_tested(start, deployment, TimeKeys::one,
+                           [](const std::string& key, const std::string& value) {
+                             server().command({"SET", key, value});
+                           });
 }
 
 }  // namespace

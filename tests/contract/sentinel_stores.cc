@@ -14,7 +14,7 @@ redis_testing::SentinelServers& servers() {
 }
 
 std::unique_ptr<TestedStore> make(TimePoint start) {
-  return make_redis_tested(start, servers().deployment(),
+  return make_redis_tested(start, servers().deployment(), TimeKeys::one,
                            [](const std::string& key, const std::string& value) {
                              servers().node(0).command({"SET", key, value});
                            });

@@ -17,6 +17,9 @@ namespace stint::redis_testing {
 // Scripts whose time is what the key `time_key` says, and whose keys live for an hour, whatever
 // that time is.
 [[nodiscard]] std::string prelude_with_time_of(const std::string& time_key);
+// The same for a Cluster, where the time has to be in the slot of what a script is about: what the
+// key `time_key` says with the hash tag of the script's first key behind it.
+[[nodiscard]] std::string prelude_with_time_beside(const std::string& time_key);
 
 // Thread rule: the thread that made it.
 class StoreRig {

@@ -79,23 +79,6 @@ void renew(StoreRig& rig, Call& call) {
   answers.wait();
 }
 
-bool eventually(const std::function<bool()>& what, Duration within) {
-  const auto until = std::chrono::steady_clock::now() + within;
-  while (!what()) {
-    if (std::chrono::steady_clock::now() >= until) return false;
-    let_pass(std::chrono::milliseconds{1});
-  }
-  return true;
-}
-
-void let_pass(Duration span) {
-  std::mutex mutex;
-  std::condition_variable nobody_tells;
-  std::unique_lock lock(mutex);
-  const auto until = std::chrono::steady_clock::now() + span;
-  nobody_tells.wait_until(lock, until, [] { return false; });
-}
-
 void on_threads(int threads, const std::function<void(int)>& work) {
   std::vector<std::thread> all;
   all.reserve(static_cast<std::size_t>(threads));

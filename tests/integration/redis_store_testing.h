@@ -59,11 +59,6 @@ Result<void> settle(StoreRig& rig, Call& call, const std::vector<std::int64_t>& 
 Result<void> give_back(StoreRig& rig, Call& call);
 void renew(StoreRig& rig, Call& call);
 
-// Whether it comes true, which is asked again and again, within the time.
-[[nodiscard]] bool eventually(const std::function<bool()>& what,
-                              Duration within = std::chrono::seconds{10});
-void let_pass(Duration span);
-
 // Runs `work(thread)` on so many threads and waits for all.
 void on_threads(int threads, const std::function<void(int)>& work);
 

@@ -92,6 +92,34 @@ class BlockingClient {
 
 }  // namespace
 
+bool eventually(const std::function<bool()>& what, Duration within, Duration every) {
+  const auto until = std::chrono::steady_clock::now() + within;
+  while (!what()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    let_pass(every);
+  }
+  return true;
+}
+
+void let_pass(Duration span) {
+  std::mutex mutex;
+  std::condition_variable nobody_tells;
+  std::unique_lock lock(mutex);
+  const auto until = std::chrono::steady_clock::now() + span;
+  nobody_tells.wait_until(lock, until, [] { return false; });
+}
+
+std::string info_field(const redis::Reply& info, std::string_view field) {
+  const std::string begin = std::string(field) + ":";
+  const std::string_view text = info.text();
+  for (std::size_t at = 0; (at = text.find(begin, at)) != std::string_view::npos; ++at) {
+    if (at > 0 && text[at - 1] != '\n') continue;
+    const std::string_view value = text.substr(at + begin.size());
+    return std::string(value.substr(0, value.find_first_of("\r\n")));
+  }
+  return {};
+}
+
 // Takes what the server says, so that it never waits for us, and tells when it is ready.
 struct RedisServer::Log {
   explicit Log(int fd_in) : fd(fd_in), thread([this] { read(); }) {}
@@ -170,6 +198,7 @@ void RedisServer::start() {
     if (!ports_fixed_) {
       port_ = free_port();
       tls_port_ = options_.cert_file.empty() ? std::uint16_t{0} : free_port();
+      bus_port_ = options_.cluster ? free_port() : std::uint16_t{0};
     }
     if (start_once()) {
       ports_fixed_ = true;
@@ -197,6 +226,10 @@ bool RedisServer::start_once() {
       const bool verified = !options_.ca_file.empty();
       config << "tls-ca-cert-file " << (verified ? options_.ca_file : options_.cert_file)
              << "\ntls-auth-clients " << (verified ? "yes" : "no") << '\n';
+    }
+    if (options_.cluster) {
+      config << "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-port " << bus_port_
+             << '\n';
     }
     for (const std::string& line : options_.config) config << line << '\n';
   }
@@ -235,6 +268,7 @@ void RedisServer::end(int signal) {
   ::kill(pid_, SIGCONT);  // in case it is paused: SIGTERM would wait
   ::waitpid(pid_, nullptr, 0);
   pid_ = -1;
+  paused_ = false;
 }
 
 void RedisServer::stop() { end(SIGTERM); }
@@ -248,8 +282,12 @@ void RedisServer::restart() {
 void RedisServer::pause() {
   ::kill(pid_, SIGSTOP);
   ::waitpid(pid_, nullptr, WUNTRACED);
+  paused_ = true;
 }
 
-void RedisServer::resume() { ::kill(pid_, SIGCONT); }
+void RedisServer::resume() {
+  ::kill(pid_, SIGCONT);
+  paused_ = false;
+}
 
 }  // namespace stint::redis_testing

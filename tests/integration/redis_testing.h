@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -14,6 +16,15 @@
 #include "stint/time.h"
 
 namespace stint::redis_testing {
+
+// Whether it comes true, which is asked again and again, within the time.
+[[nodiscard]] bool eventually(const std::function<bool()>& what,
+                              Duration within = std::chrono::seconds{10},
+                              Duration every = std::chrono::milliseconds{1});
+void let_pass(Duration span);
+
+// "role:master" in a reply to INFO: what stands behind a field; empty if it is not there.
+[[nodiscard]] std::string info_field(const redis::Reply& info, std::string_view field);
 
 // A redis-server of our own: on 127.0.0.1, without persistence, in a folder that is removed at the
 // end, as is the server, even if the test is killed.
@@ -26,6 +37,7 @@ class RedisServer {
     std::vector<std::string> users{};   // "alice on >secret ~* +@all"
     std::vector<std::string> config{};  // lines of redis.conf: "maxmemory 1mb"
     bool sentinel = false;              // instead of a server with data
+    bool cluster = false;               // as a node of a Cluster, which has met nobody
     // TLS on a port of its own, beside the plain one, if cert_file is given. With ca_file clients
     // must show a certificate of it.
     std::string ca_file{};
@@ -41,6 +53,8 @@ class RedisServer {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] std::uint16_t tls_port() const noexcept { return tls_port_; }
+  // By which the nodes of a Cluster speak with one another.
+  [[nodiscard]] std::uint16_t bus_port() const noexcept { return bus_port_; }
   // "redis://127.0.0.1:port", with the password if there is one.
   [[nodiscard]] std::string url() const;
 
@@ -49,8 +63,8 @@ class RedisServer {
   redis::Reply command(std::initializer_list<std::string_view> words);
   redis::Reply command(const std::vector<std::string_view>& words);
 
-  // False after `stop` and `kill`.
-  [[nodiscard]] bool running() const noexcept { return pid_ > 0; }
+  // False after `stop` and `kill`, and while it is paused.
+  [[nodiscard]] bool answers() const noexcept { return pid_ > 0 && !paused_; }
   void stop();     // SIGTERM: an orderly end, as of a rolling update
   void kill();     // SIGKILL: a crash; connections are reset, data is gone
   void restart();  // on the same ports; ends it first if it runs. Data and scripts are gone
@@ -69,7 +83,9 @@ class RedisServer {
   std::string folder_;
   std::uint16_t port_ = 0;
   std::uint16_t tls_port_ = 0;
+  std::uint16_t bus_port_ = 0;
   pid_t pid_ = -1;
+  bool paused_ = false;
   std::unique_ptr<Log> log_;
   bool ports_fixed_ = false;
 };

@@ -6,22 +6,14 @@
 #include <functional>
 #include <map>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 namespace stint::redis_testing {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds{30};
-
 void wait_for(const char* what, const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) {
-      throw std::runtime_error(std::string("waited in vain for: ") + what);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  }
+  if (eventually(condition, std::chrono::seconds{30}, std::chrono::milliseconds{20})) return;
+  throw std::runtime_error(std::string("waited in vain for: ") + what);
 }
 
 // The value of a field in a map that RESP2 sends as names and values in turn.
@@ -34,7 +26,7 @@ std::string field_of(const redis::Value& map, std::string_view field) {
 
 // Nothing if it does not answer.
 std::optional<redis::Reply> ask(RedisServer& server, const std::vector<std::string_view>& words) {
-  if (!server.running()) return std::nullopt;
+  if (!server.answers()) return std::nullopt;
   try {
     return server.command(words);
   } catch (const std::runtime_error&) {
@@ -43,17 +35,6 @@ std::optional<redis::Reply> ask(RedisServer& server, const std::vector<std::stri
 }
 
 }  // namespace
-
-std::string info_field(const redis::Reply& info, std::string_view field) {
-  const std::string begin = std::string(field) + ":";
-  const std::string_view text = info.text();
-  for (std::size_t at = 0; (at = text.find(begin, at)) != std::string_view::npos; ++at) {
-    if (at > 0 && text[at - 1] != '\n') continue;
-    const std::string_view value = text.substr(at + begin.size());
-    return std::string(value.substr(0, value.find_first_of("\r\n")));
-  }
-  return {};
-}
 
 SentinelServers::SentinelServers() : SentinelServers(Options()) {}
 
@@ -171,7 +152,7 @@ bool SentinelServers::settled() {
   std::size_t replicas = 0;
   std::size_t running = 0;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    if (!nodes_[i]->running()) continue;
+    if (!nodes_[i]->answers()) continue;
     ++running;
     const auto info = ask(*nodes_[i], {"INFO", "replication"});
     if (!info) return false;
@@ -188,7 +169,7 @@ bool SentinelServers::settled() {
   }
   if (replicas + 1 != running) return false;
   for (const auto& sentinel : sentinels_) {
-    if (!sentinel->running()) continue;
+    if (!sentinel->answers()) continue;
     const auto state = ask(*sentinel, {"SENTINEL", "MASTER", kName});
     if (!state || field_of(*state, "flags") != "master" ||
         field_of(*state, "num-other-sentinels") != "2") {

@@ -57,7 +57,4 @@ class SentinelServers {
   std::vector<std::unique_ptr<RedisServer>> sentinels_;
 };
 
-// "role:master" in a reply to INFO: what stands behind a field; empty if it is not there.
-[[nodiscard]] std::string info_field(const redis::Reply& info, std::string_view field);
-
 }  // namespace stint::redis_testing

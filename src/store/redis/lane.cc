@@ -88,13 +88,18 @@ void Lane::drop_expired(Duration now) {
   while (!asks_.empty() && gone(asks_.front())) {
     Ask ask = std::move(asks_.front());
     asks_.pop_front();
-    ask.done({Answer::Fate::undecided, true, "waited too long to be sent"});
+    ask.done({Answer::Fate::undecided, true, why_unsent()});
   }
   while (!changes_.empty() && changes_.front().deadline <= now) {
     Doing doing = std::move(changes_.front());
     changes_.pop_front();
-    doing.done({Changed::Kind::not_run, std::move(doing.change), "waited too long to be sent"});
+    doing.done({Changed::Kind::not_run, std::move(doing.change), why_unsent()});
   }
+}
+
+std::string Lane::why_unsent() const {
+  if (refusal_.empty()) return "waited too long to be sent";
+  return std::string(target_.name()) + ": " + refusal_;
 }
 
 std::unique_ptr<Lane::Batch> Lane::take_batch() {
@@ -144,6 +149,7 @@ void Lane::answered(Batch& batch, redis::CallResult result, Duration sent) {
     const bool uncharged = result.error().fate == redis::Fate::not_run;
     return fail(batch, uncharged, std::string(target_.name()) + ": " + result.error().text);
   }
+  refusal_.clear();
   const Duration received = loop_.now();
   if (hooks_.target->on_latency) hooks_.target->on_latency(received - sent);
   const Answer answer = replay(batch.plan, *result);
@@ -201,6 +207,7 @@ void Lane::came_too_late(Batch& batch) {
 bool Lane::go_on(Batch& batch, const redis::CallError& error) {
   // Some of the bucket's keys are on their way, which may take as long as the whole slot.
   if (error.code == "TRYAGAIN") {
+    refusal_ = error.text;
     pause();
     send_again(batch, *this, error.text, [](const auto&) { return true; });
     return true;

@@ -117,6 +117,7 @@ class Lane {
   void pump();
   // Of both queues, as far as they stand in front.
   void drop_expired(Duration now);
+  [[nodiscard]] std::string why_unsent() const;
   // Whether something was taken from the queues.
   bool send_next();
   [[nodiscard]] std::unique_ptr<Batch> take_batch();
@@ -147,6 +148,7 @@ class Lane {
   std::size_t in_flight_ = 0;
   bool pumping_ = false;
   std::optional<net::Deadline> pause_;  // armed: nothing is sent meanwhile
+  std::string refusal_;                 // why; empty: the last call was taken
 };
 
 }  // namespace stint::store

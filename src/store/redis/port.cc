@@ -200,7 +200,11 @@ void Port::decided(Admission& admission) {
   } else {
     record.outcome = refused ? Outcome::refused : Outcome::admitted;
   }
-  if (record.outcome != Outcome::admitted && !admission.look) give_back_charged(admission);
+  if (admission.look) {
+    forget_charges(record);
+  } else if (record.outcome != Outcome::admitted) {
+    give_back_charged(admission);
+  }
   Done done = std::move(admission.done);
   done();
 }
@@ -250,6 +254,22 @@ void Port::give_back_charged(Admission& admission) {
         slots[k].charged = {};
       }
       bucket.charged = false;
+    }
+  }
+}
+
+// What was only looked at shows what it would be: with what was asked for if all of it was
+// admitted, and without if one target refused.
+void Port::forget_charges(AdmissionRecord& record) {
+  for (BucketSlot& bucket : record.buckets) {
+    if (bucket.local != 0) continue;
+    const auto slots = record.slots_of(bucket);
+    for (std::size_t k = 0; k < slots.size(); ++k) {
+      if (record.outcome != Outcome::admitted) {
+        const std::int64_t most = (*bucket.limits)[k].capacity;
+        slots[k].remaining = std::min(slots[k].remaining + slots[k].charged.amount, most);
+      }
+      slots[k].charged = {};
     }
   }
 }

@@ -55,6 +55,7 @@ class Port {
   static void leave_undecided(AdmissionRecord& record, std::span<const std::size_t> undecided,
                               const std::string& why);
   void give_back_charged(Admission& admission);
+  static void forget_charges(AdmissionRecord& record);
   static void settle_carried(Change& change, bool maybe_charged);
 
   // By the bucket's lane, when the bucket is where it belongs.

@@ -255,10 +255,7 @@ class Replay {
       slots[k].remaining = reading.remaining;
       slots[k].reset = reading.reset;
     }
-    if (look) {
-      for (LimitSlot& limit : slots) limit.charged = {};
-      slot.charged = false;
-    }
+    if (look) slot.charged = false;
     slot.overflow = false;
     slot.local = 0;
     slot.maybe_charged = false;
