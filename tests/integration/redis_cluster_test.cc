@@ -237,6 +237,12 @@ TEST_F(RedisCluster, ASlotIsMovedUnderLoad) {
     SteadyLoad load(*rig_, bucket, plain);
     SteadyLoad other(*rig_, three, several);
     SteadyLoad lease(*rig_, held, leased);
+    // A second key that comes and goes, and what is kept of a log.
+    SteadyLoad released(*rig_, same_slot("p:released"), leased, OnStoreError::allow,
+                        SteadyLoad::After::give_back);
+    SteadyLoad logged(
+        *rig_, same_slot("p:logged"),
+        limits({requests_per(std::chrono::milliseconds{200}, 1000, Algorithm::sliding_log)}));
     ASSERT_TRUE(eventually([&] { return load.by_redis() > 50 && lease.by_redis() > 50; }));
 
     servers_->begin_move(slot, from, to);
@@ -273,6 +279,8 @@ TEST_F(RedisCluster, ASlotIsMovedUnderLoad) {
     load.stop();
     other.stop();
     lease.stop();
+    released.stop();
+    logged.stop();
     EXPECT_EQ(load.by_rule(), 0U) << told_.warnings();
     EXPECT_EQ(other.by_rule(), 0U) << told_.warnings();
     EXPECT_EQ(used(bucket), static_cast<std::int64_t>(load.by_redis())) << "nothing twice";
@@ -286,6 +294,7 @@ TEST_F(RedisCluster, ASlotIsMovedUnderLoad) {
     EXPECT_EQ(used(same_slot("p:fresh" + std::to_string(i) + "-")), 2);
   }
   EXPECT_EQ(told_.warnings_with("must be mended"), 0U) << told_.warnings();
+  EXPECT_EQ(told_.warnings_with("script"), 0U) << told_.warnings();
 }
 
 class MasterGoes : public RedisCluster {

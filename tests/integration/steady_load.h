@@ -25,9 +25,10 @@ class SteadyLoad {
     bool maybe_charged = false;
   };
 
+  enum class After : bool { keep, give_back };
   SteadyLoad(StoreRig& rig, std::string bucket, limit::LimitSetPtr limits,
-             OnStoreError rule = OnStoreError::allow)
-      : thread_([this, &rig, bucket = std::move(bucket), limits = std::move(limits), rule] {
+             OnStoreError rule = OnStoreError::allow, After after = After::keep)
+      : thread_([this, &rig, bucket = std::move(bucket), limits = std::move(limits), rule, after] {
           while (!stopping_.load()) {
             Sample sample;
             Call call = call_of({{bucket, limits}}, rule);
@@ -42,6 +43,7 @@ class SteadyLoad {
               samples_.push_back(sample);
             }
             let_pass(std::chrono::milliseconds{1});
+            if (after == After::give_back && call.admitted()) (void)give_back(rig, call);
           }
         }) {}
   ~SteadyLoad() { stop(); }

@@ -974,33 +974,40 @@ local function make_full()
 
   -- Writing.
 
+  -- What is put in comes before what is taken out: a node of a Cluster that gives its slot away
+  -- refuses to make a key anew that it had, in the middle of a script.
   local function write_log(s)
     if not s.key then return end
-    if s.fresh then
-      call('UNLINK', s.key)
-    else
-      call('ZREMRANGEBYSCORE', s.key, '-inf', text(now - s.l.window))
-      for entry in pairs(s.removed) do call('ZREM', s.key, entry) end
-      for _, entry in ipairs(s.ahead) do
-        if not s.removed[entry] then call('ZADD', s.key, text(now), entry) end
-      end
+    if s.fresh or s.count == 0 then call('UNLINK', s.key) end
+    if s.count == 0 then return end
+    for _, entry in ipairs(s.ahead) do
+      if not s.removed[entry] then call('ZADD', s.key, text(now), entry) end
     end
     for entry, instant in pairs(s.placed) do call('ZADD', s.key, text(instant), entry) end
     for _, entry in ipairs(s.added) do call('ZADD', s.key, text(now), entry) end
+    if not s.fresh then
+      for entry in pairs(s.removed) do
+        if not s.placed[entry] then call('ZREM', s.key, entry) end
+      end
+      call('ZREMRANGEBYSCORE', s.key, '-inf', text(now - s.l.window))
+    end
     call('PEXPIRE', s.key, ttl_ms(s.l.window))
   end
 
   local function write_leases(bucket)
     if not bucket.leases then return end
-    call('ZREMRANGEBYSCORE', bucket.leases, '-inf', text(now))
-    for id, expiry in pairs(bucket.puts) do
-      if expiry then
-        call('ZADD', bucket.leases, text(expiry), id)
-      else
-        call('ZREM', bucket.leases, id)
-      end
+    if bucket.live == 0 then
+      call('UNLINK', bucket.leases)
+      return
     end
-    if bucket.latest > now then call('PEXPIRE', bucket.leases, ttl_ms(bucket.latest - now)) end
+    for id, expiry in pairs(bucket.puts) do
+      if expiry then call('ZADD', bucket.leases, text(expiry), id) end
+    end
+    for id, expiry in pairs(bucket.puts) do
+      if not expiry then call('ZREM', bucket.leases, id) end
+    end
+    call('ZREMRANGEBYSCORE', bucket.leases, '-inf', text(now))
+    call('PEXPIRE', bucket.leases, ttl_ms(max(bucket.latest - now, 1)))
   end
 
   local numbers = {} -- one list for all buckets, one after another
