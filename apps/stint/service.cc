@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include <algorithm>
 #include <csignal>
 #include <thread>
 #include <utility>
@@ -55,7 +56,6 @@ Service::Service(config::Bootstrap bootstrap, config::Environment environment,
                  const std::string& bootstrap_file)
     : bootstrap_(std::move(bootstrap)),
       environment_(std::move(environment)),
-      redis_now_(bootstrap_.ratelimit.redis),
       log_(log_options(bootstrap_.observability)) {
   if (!bootstrap_file.empty()) bootstrap_source_.emplace(bootstrap_file);
   auto wired = RedisWiring::create(bootstrap_.ratelimit, metrics_, log_);
@@ -65,17 +65,16 @@ Service::Service(config::Bootstrap bootstrap, config::Environment environment,
 
 void Service::make_gateway() {
   const auto warn = [this](std::string_view text) { log_.warn(text); };
-  std::shared_ptr<store::RateStore> store;
   if (redis_) {
-    store = redis_->store();
+    store_ = redis_->store();
   } else {
-    store = std::make_shared<store::MemoryStore>(
+    store_ = std::make_shared<store::MemoryStore>(
         store::MemoryStoreOptions{.max_buckets = bootstrap_.ratelimit.max_buckets,
                                   .hash_seed = base::system_entropy().next(),
                                   .on_warning = warn},
         std::make_unique<store::ForwardClock>(system_clock(), warn));
   }
-  gateway_ = std::make_unique<gateway::Gateway>(bootstrap_, std::move(store), system_clock(),
+  gateway_ = std::make_unique<gateway::Gateway>(bootstrap_, store_, system_clock(),
                                                 base::system_entropy(), metrics_, log_);
   if (redis_) gateway_->store_health = [this] { return redis_->health(); };
 }
@@ -94,6 +93,7 @@ std::expected<void, StartError> Service::start() {
   signals_.emplace(loop_, std::initializer_list<int>{SIGTERM, SIGINT, SIGHUP});
   if (auto ok = open_workers(); !ok) return ok;
   if (auto ok = open_metrics(); !ok) return ok;
+  if (auto ok = open_admin(); !ok) return ok;
   if (auto ok = load_resources(); !ok) return ok;
   if (auto ok = open_store(); !ok) return ok;
   // What is started must be stopped: nothing may fail from here on.
@@ -158,6 +158,14 @@ std::expected<void, StartError> Service::open_metrics() {
   return {};
 }
 
+std::expected<void, StartError> Service::open_admin() {
+  if (!bootstrap_.admin.enabled) return {};
+  auto opened = AdminWiring::create(loop_, bootstrap_, *this, redis_.get(), *store_, log_);
+  if (!opened) return cannot(std::move(opened.error()));
+  admin_ = std::move(*opened);
+  return {};
+}
+
 std::expected<void, StartError> Service::load_resources() {
   if (given_) {
     adopt(given_);
@@ -180,6 +188,7 @@ std::expected<void, StartError> Service::load_resources() {
 
 void Service::adopt(std::shared_ptr<const config::Snapshot> snapshot) {
   if (redis_) redis_->set_longest_window(config::longest_window(*snapshot));
+  snapshot_ = snapshot;
   // The old one is dropped last: metrics that both have go on.
   auto serving = gateway_->adopt(std::move(snapshot));
   for (auto& worker : workers_) worker->serve_by(serving);
@@ -191,6 +200,7 @@ int Service::run() {
   tasks_.start(keep_leases());
   if (loader_ || bootstrap_source_) tasks_.start(watch_files());
   if (metrics_server_) tasks_.start(serve_metrics());
+  if (admin_) tasks_.start(serve_admin());
   loop_.run();
   for (auto& worker : workers_) worker->join();
   return 0;
@@ -266,6 +276,7 @@ net::Task<void> Service::obey_signals() {
     co_await loop_.wait_for(kLookAtWorkers);
   }
   if (metrics_server_) co_await metrics_server_->stop();
+  if (admin_) co_await admin_->stop();
   if (redis_) co_await redis_->store()->stop(loop_);
   tasks_.cancel_all();
   co_await tasks_.join();
@@ -284,33 +295,70 @@ void Service::look_at_bootstrap() {
     loaded.faults.push_back({bootstrap_source_->path(), 0, 0, "", poll.text});
   }
   for (const config::Fault& fault : loaded.faults) log_.error(to_string(fault));
+  reread_report_ = {.bootstrap_faults = loaded.faults, .bootstrap_warnings = loaded.warnings};
   if (loaded.value) return take_over(*loaded.value);
   log_.error("the bootstrap configuration was refused; the old one stays");
   reload_failures_.add();
 }
 
-void Service::take_over(const config::Bootstrap& bootstrap) {
-  for (const std::string& key : config::restart_keys(bootstrap_, bootstrap)) {
+void Service::take_over(const config::Bootstrap& wanted) {
+  for (const std::string& key : config::restart_keys(bootstrap_, wanted)) {
     log_.warn("changed, and needs a restart: " + key);
+    reread_report_.needs_restart.push_back(key);
   }
-  log_.set_level(level_of(bootstrap.observability.log_level));
-  const std::optional<config::Redis>& wanted = bootstrap.ratelimit.redis;
+  const config::LogLevel level = wanted.observability.log_level;
+  bootstrap_.observability.log_level = level;
+  log_.set_level(level_of(level));
+  take_settings(wanted, "observability.log_level");
+  take_redis(wanted);
+}
+
+void Service::take_redis(const config::Bootstrap& from) {
+  const std::optional<config::Redis>& wanted = from.ratelimit.redis;
   const bool asked_again = std::exchange(asked_again_, false);
   if (!redis_ || !wanted) return;  // ratelimit.backend needs a restart
   // The files of certificates may have changed, though their names have not.
   const bool files = asked_again && wanted->tls != config::ClientTls();
-  if (*wanted == *redis_now_ && !files) return;
+  if (*wanted == *bootstrap_.ratelimit.redis && !files) return;
   if (auto reloaded = redis_->reload(*wanted); !reloaded) {
     log_.error(reloaded.error());
     log_.error("the new ratelimit.redis was refused; the old one stays");
+    reread_report_.bootstrap_faults.push_back(
+        {bootstrap_source_->path(), 0, 0, "ratelimit.redis", reloaded.error()});
     reload_failures_.add();
     return;
   }
-  redis_now_ = *wanted;
+  bootstrap_.ratelimit.redis = wanted;
+  take_settings(from, "ratelimit.redis.");
   log_.info("new ratelimit.redis in force", {{"counters", redis_->description()}});
 }
 
+// What is shown of the keys that begin so is what is in force.
+void Service::take_settings(const config::Bootstrap& from, std::string_view begin) {
+  std::vector<config::Setting> settings;
+  for (const config::Setting& setting : from.settings) {
+    const bool taken = setting.key.starts_with(begin);
+    const auto old = std::ranges::find(bootstrap_.settings, setting.key, &config::Setting::key);
+    if (taken) {
+      settings.push_back(setting);
+    } else if (old != bootstrap_.settings.end()) {
+      settings.push_back(*old);
+    }
+  }
+  bootstrap_.settings = std::move(settings);
+}
+
+admin::ConfigReport Service::report() const {
+  admin::ConfigReport report = reread_report_;
+  report.resources_file = bootstrap_.resources_file;
+  if (!loader_) return report;
+  report.resources_faults = loader_->faults();
+  report.resources_warnings = loader_->warnings();
+  return report;
+}
+
 net::Task<void> Service::serve_metrics() { co_await metrics_server_->serve(); }
+net::Task<void> Service::serve_admin() { co_await admin_->serve(); }
 
 net::Task<void> Service::answer_scrape(http::Exchange& exchange) {
   http::ResponseHead head;

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "admin/program.h"
+#include "admin_wiring.h"
 #include "config/bootstrap.h"
 #include "config/file_source.h"
 #include "gateway/gateway.h"
@@ -29,13 +31,13 @@ struct StartError {
 };
 
 // Thread rule: the thread that runs it.
-class Service {
+class Service final : private admin::Program {
  public:
   // `bootstrap_file`: where the bootstrap comes from, to be read again; empty: only from the
   // environment.
   Service(config::Bootstrap bootstrap, config::Environment environment,
           const std::string& bootstrap_file);
-  ~Service();
+  ~Service() override;
 
   // Instead of a resources file, for `stint demo`. Before `start`.
   void serve_snapshot(std::shared_ptr<const config::Snapshot> snapshot);
@@ -55,23 +57,33 @@ class Service {
   [[nodiscard]] std::expected<void, StartError> open_store();
   [[nodiscard]] std::expected<void, StartError> load_resources();
   [[nodiscard]] std::expected<void, StartError> open_metrics();
+  [[nodiscard]] std::expected<void, StartError> open_admin();
   [[nodiscard]] std::expected<void, StartError> open_workers();
   void adopt(std::shared_ptr<const config::Snapshot> snapshot);
   void look_at_bootstrap();
-  void take_over(const config::Bootstrap& bootstrap);
+  void take_over(const config::Bootstrap& wanted);
+  void take_redis(const config::Bootstrap& from);
+  void take_settings(const config::Bootstrap& from, std::string_view begin);
   void look_at_resources();
+
+  // For the admin API.
+  [[nodiscard]] const config::Bootstrap& bootstrap() const override { return bootstrap_; }
+  [[nodiscard]] std::shared_ptr<const config::Snapshot> snapshot() const override {
+    return snapshot_;
+  }
+  [[nodiscard]] admin::ConfigReport report() const override;
 
   [[nodiscard]] net::Task<void> watch_files();
   [[nodiscard]] net::Task<void> keep_leases();
   [[nodiscard]] net::Task<void> obey_signals();
   [[nodiscard]] net::Task<void> serve_metrics();
+  [[nodiscard]] net::Task<void> serve_admin();
   [[nodiscard]] net::Task<void> answer_scrape(http::Exchange& exchange);
 
   config::Bootstrap bootstrap_;
   config::Environment environment_;
   std::optional<config::FileSource> bootstrap_source_;
-  bool asked_again_ = false;                // by SIGHUP
-  std::optional<config::Redis> redis_now_;  // what is in force of ratelimit.redis
+  bool asked_again_ = false;  // by SIGHUP
   observe::Metrics metrics_;
   observe::Log log_;
   observe::Counter reload_failures_ = metrics_.counter(
@@ -85,11 +97,15 @@ class Service {
   std::deque<net::EventLoop> worker_loops_;
   std::unique_ptr<RedisWiring> redis_;  // null: counters are in memory
   std::string redis_fault_;             // why there is none although it is wanted
+  std::shared_ptr<store::RateStore> store_;
   std::unique_ptr<gateway::Gateway> gateway_;
   std::optional<config::ResourceLoader> loader_;
   std::shared_ptr<const config::Snapshot> given_;
+  std::shared_ptr<const config::Snapshot> snapshot_;
   std::shared_ptr<const gateway::Serving> serving_;
+  admin::ConfigReport reread_report_;  // of the bootstrap; the rest is the loader's
   std::unique_ptr<http::Server> metrics_server_;
+  std::unique_ptr<AdminWiring> admin_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::uint16_t port_ = 0;
 };

@@ -160,10 +160,11 @@ std::optional<std::string> check_http_url(std::string_view text) {
   return std::nullopt;
 }
 
-bool is_loopback(std::string_view listen_address) {
-  const auto parts = split_host_port(listen_address);
+bool is_loopback(std::string_view address) {
+  const auto parts = split_host_port(address);
   if (!parts) return false;
-  return parts->host == "localhost" || parts->host == "::1" || parts->host.starts_with("127.");
+  return parts->host == "localhost" || parts->host == "::1" ||
+         (parts->host.starts_with("127.") && is_ip(parts->host, AF_INET));
 }
 
 bool same_listener(std::string_view one, std::string_view other) {

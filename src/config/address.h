@@ -23,8 +23,9 @@ namespace stint::config {
 // "https://api.example.com/base": http or https, without user, query and fragment.
 [[nodiscard]] std::optional<std::string> check_http_url(std::string_view text);
 
-// True for 127.0.0.0/8, ::1 and localhost.
-[[nodiscard]] bool is_loopback(std::string_view listen_address);
+// True for 127.0.0.0/8, ::1 and localhost, with a port or without; not for other names that look
+// like them.
+[[nodiscard]] bool is_loopback(std::string_view address);
 
 // Whether two good addresses to listen on are in each other's way. Port 0 is in nobody's.
 [[nodiscard]] bool same_listener(std::string_view one, std::string_view other);

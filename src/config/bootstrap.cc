@@ -56,9 +56,21 @@ void read_sources(MapReader& reader, Bootstrap& out) {
 
 void check_listeners(MapReader& reader, const Bootstrap& bootstrap) {
   const Observability::Prometheus& prometheus = bootstrap.observability.prometheus;
-  if (!prometheus.enabled || !same_listener(bootstrap.proxy.addr, prometheus.addr)) return;
-  report(reader, "observability.metrics.prometheus.addr",
-         "is where proxy.addr (" + bootstrap.proxy.addr + ") listens; give it another port", {});
+  const Admin& admin = bootstrap.admin;
+  const auto apart = [&](std::string_view key, const std::string& addr, std::string_view other,
+                         const std::string& taken) {
+    if (!same_listener(addr, taken)) return;
+    report(reader, key,
+           "is where " + std::string(other) + " (" + taken + ") listens; give it another port", {});
+  };
+  if (prometheus.enabled) {
+    apart("observability.metrics.prometheus.addr", prometheus.addr, "proxy.addr",
+          bootstrap.proxy.addr);
+  }
+  if (!admin.enabled) return;
+  apart("admin.addr", admin.addr, "proxy.addr", bootstrap.proxy.addr);
+  if (!prometheus.enabled) return;
+  apart("admin.addr", admin.addr, "observability.metrics.prometheus.addr", prometheus.addr);
 }
 
 // In the order of the documentation.

@@ -81,12 +81,11 @@ struct DecisionService {
   std::string grpc_addr{};
 };
 
-// Not available yet.
 struct Admin {
   bool enabled = false;
   std::string addr = "127.0.0.1:3001";
   std::vector<std::string> admin_keys{};  // needed unless addr is loopback
-  std::optional<ServerTls> tls{};
+  std::optional<ServerTls> tls{};         // not available yet
 };
 
 enum class LogLevel : std::uint8_t { trace, debug, info, warn, error, off };

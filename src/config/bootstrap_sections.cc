@@ -35,6 +35,11 @@ std::optional<std::string> check_header_name(std::string_view text) {
   return good ? std::nullopt : std::optional(quoted(text) + " is no name of a header");
 }
 
+// What can stand behind "Bearer".
+bool is_bearer_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7F'; });
+}
+
 void lower(std::string& text) {
   std::ranges::transform(text, text.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
@@ -128,14 +133,16 @@ void read_admin(MapReader reader, Admin& out) {
   reader.boolean("enabled", out.enabled);
   reader.text("addr", out.addr, check_listen_address);
   reader.secrets("admin_keys", out.admin_keys);
+  if (!std::ranges::all_of(out.admin_keys, is_bearer_token)) {
+    reader.fault("admin_keys", "must be keys of visible ASCII characters, without blanks");
+  }
   read_server_tls(reader.map("tls"), out.tls);
   reader.finish();
   if (!out.enabled) return;
+  if (out.tls) reader.unavailable("tls");
   if (out.admin_keys.empty() && !is_loopback(out.addr)) {
     reader.fault("admin_keys",
                  "is missing: addr " + quoted(out.addr) + " can be reached from other machines");
-  } else {
-    reader.unavailable("enabled");
   }
 }
 

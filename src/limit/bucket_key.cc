@@ -2,6 +2,7 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -32,6 +33,19 @@ void append_hex(std::string& out, char byte) {
   out += '%';
   out += kHex[value >> 4];
   out += kHex[value & 15];
+}
+
+// The key of a text that is longer than kMaxKey.
+std::string hashed(std::string_view text, std::size_t policy_size) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string key(text.substr(0, policy_size));
+  key += ":%#";
+  for (std::size_t i = 0; i < 16; ++i) {
+    key += kHex[digest[i] >> 4];
+    key += kHex[digest[i] & 15];
+  }
+  return key;
 }
 
 }  // namespace
@@ -75,16 +89,14 @@ void BucketKeyWriter::add(std::string_view escaped_dimension,
 KeySpan BucketKeyWriter::finish() {
   const std::size_t size = out_.size() - begin_;
   if (size <= kMaxKey) return {begin_, size, begin_, size};
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(out_.data()) + begin_, size, digest.data());
   const std::size_t key_begin = out_.size();
-  out_.append(out_, begin_, policy_size_);
-  out_ += ":%#";
-  for (std::size_t i = 0; i < 16; ++i) {
-    out_ += kHex[digest[i] >> 4];
-    out_ += kHex[digest[i] & 15];
-  }
+  out_ += hashed(std::string_view(out_).substr(begin_, size), policy_size_);
   return {begin_, size, key_begin, out_.size() - key_begin};
+}
+
+std::string key_of(std::string_view text) {
+  if (text.size() <= kMaxKey) return std::string(text);
+  return hashed(text, std::min(text.find(':'), text.size()));
 }
 
 std::string overflow_key(std::string_view escaped_policy) {

@@ -45,6 +45,9 @@ class BucketKeyWriter {
   std::size_t policy_size_;
 };
 
+// The key of a text that was written so: that of a bucket in a listing, if it is not cut.
+[[nodiscard]] std::string key_of(std::string_view text);
+
 // The bucket that new keys of a policy share when the memory store is full. `%overflow` starts no
 // escape, so it meets no other key.
 [[nodiscard]] std::string overflow_key(std::string_view escaped_policy);

@@ -50,6 +50,17 @@ Written write(std::string_view policy, const Parts& parts, std::string out = "")
 
 std::string key(std::string_view policy, const Parts& parts) { return write(policy, parts).key; }
 
+TEST(BucketKey, OfATextIsTheOneItWasWrittenWith) {
+  for (const std::size_t length : {std::size_t{1}, std::size_t{100}, std::size_t{116},
+                                   std::size_t{117}, std::size_t{118}, std::size_t{700}}) {
+    const Written written = write("p:q", {{"t", std::string(length, 'v')}, {"absent", {}}});
+    EXPECT_EQ(key_of(written.text), written.key) << length;
+  }
+  EXPECT_EQ(key_of(write("p", {}).text), "p");
+  EXPECT_EQ(key_of(overflow_key("p")), "p:%overflow");
+  EXPECT_EQ(key_of(""), "");
+}
+
 TEST(BucketKey, EscapesSeparatorsAndBraces) {
   EXPECT_EQ(escaped("a:b=c{d}e%f"), "a%3Ab%3Dc%7Bd%7De%25f");
   EXPECT_EQ(escaped("plain-_.~/|,+*?\"\\ text"), "plain-_.~/|,+*?\"\\ text");

@@ -260,6 +260,24 @@ constexpr Broken kRefusals[] = {
     {"AdminOffLoopback", "resources_file: r\nadmin: {enabled: true, addr: \"0.0.0.0:3001\"}\n",
      "stint.yaml:2:8: admin.admin_keys: is missing: addr '0.0.0.0:3001' can be reached from other "
      "machines"},
+    {"AdminOffLoopbackByName", "resources_file: r\nadmin: {enabled: true, addr: \":3001\"}\n",
+     "stint.yaml:2:8: admin.admin_keys: is missing: addr ':3001' can be reached from other "
+     "machines"},
+    {"EmptyAdminKey", "resources_file: r\nadmin: {enabled: true, admin_keys: [\"\"]}\n",
+     "stint.yaml:2:36: admin.admin_keys: must be keys of visible ASCII characters, without blanks"},
+    {"AdminKeyThatNobodyCanBring",
+     "resources_file: r\nadmin: {enabled: true, admin_keys: [good, \"not good\"]}\n",
+     "stint.yaml:2:36: admin.admin_keys: must be keys of visible ASCII characters, without blanks"},
+    {"AdminWhereTheProxyListens",
+     "resources_file: r\nproxy: {addr: \":3001\"}\nadmin: {enabled: true, addr: "
+     "\"127.0.0.1:3001\"}\n",
+     "stint.yaml:3:30: admin.addr: is where proxy.addr (:3001) listens; give it another port"},
+    {"AdminWhereMetricsAre",
+     "resources_file: r\nadmin: {enabled: true, addr: \"127.0.0.1:9464\"}\nobservability: "
+     "{metrics: "
+     "{prometheus: {enabled: true}}}\n",
+     "stint.yaml:2:30: admin.addr: is where observability.metrics.prometheus.addr (127.0.0.1:9464) "
+     "listens; give it another port"},
     {"EtcdWithoutEndpoints", "etcd: {prefix: /x}\n", "stint.yaml:1:7: etcd.endpoints: is missing"},
 };
 INSTANTIATE_TEST_SUITE_P(Refusals, BrokenBootstrap, testing::ValuesIn(kRefusals),
@@ -274,8 +292,8 @@ constexpr Broken kNotYet[] = {
      "stint.yaml:2:23: decision.http_addr: not available yet"},
     {"DecisionGrpc", "resources_file: r\ndecision: {grpc_addr: \":8081\"}\n",
      "stint.yaml:2:23: decision.grpc_addr: not available yet"},
-    {"Admin", "resources_file: r\nadmin: {enabled: true}\n",
-     "stint.yaml:2:18: admin.enabled: not available yet"},
+    {"AdminTls", "resources_file: r\nadmin: {enabled: true, tls: {cert_file: c, key_file: k}}\n",
+     "stint.yaml:2:29: admin.tls: not available yet"},
     {"MetricsOtlp", "resources_file: r\nobservability: {metrics: {otlp: {enabled: true}}}\n",
      "stint.yaml:2:43: observability.metrics.otlp.enabled: not available yet"},
     {"TracingOtlp", "resources_file: r\nobservability: {tracing: {otlp: {enabled: true}}}\n",
