@@ -21,15 +21,27 @@ redis::ServerAddress address_of(const config::RedisShard& shard) {
 }
 
 // The ring of the shards that stand at `key`. Notes those that are not known yet: a shard that is
-// in both rings is the present one, wherever it was before.
+// in both rings is the present one, wherever it was before, and a server is one server by whatever
+// name: what it counts stays where it is.
 std::expected<std::shared_ptr<const HashRing>, std::string> ring_of(
     const std::string& key, const std::vector<config::RedisShard>& shards, int virtual_nodes,
-    std::vector<redis::RingDeployment::Shard>& known) {
+    redis::RingDeployment& deployment) {
   auto ring = config::ring_of(shards, virtual_nodes);
   if (!ring) return std::unexpected("ratelimit.redis." + key + ": " + ring.error().message);
+  std::vector<redis::RingDeployment::Shard>& known = deployment.shards;
+  const std::size_t present = known.size();
   for (const config::RedisShard& shard : shards) {
-    const auto found = std::ranges::find(known, shard.name, &redis::RingDeployment::Shard::name);
-    if (found == known.end()) known.push_back({shard.name, address_of(shard)});
+    using Shard = redis::RingDeployment::Shard;
+    if (std::ranges::find(known, shard.name, &Shard::name) != known.end()) continue;
+    const redis::ServerAddress address = address_of(shard);
+    const auto same = std::find_if(
+        known.begin(), known.begin() + static_cast<std::ptrdiff_t>(present),
+        [&address](const Shard& one) { return to_string(one.address) == to_string(address); });
+    if (same != known.begin() + static_cast<std::ptrdiff_t>(present)) {
+      deployment.aliases.emplace(shard.name, same->name);
+    } else {
+      known.push_back({shard.name, address});
+    }
   }
   return std::make_shared<const HashRing>(std::move(*ring));
 }
@@ -37,12 +49,12 @@ std::expected<std::shared_ptr<const HashRing>, std::string> ring_of(
 std::expected<redis::RingDeployment, std::string> ring_deployment(const config::Redis& redis,
                                                                   Duration longest_window) {
   redis::RingDeployment deployment;
-  auto ring = ring_of("shards", config::shards_of(redis), redis.virtual_nodes, deployment.shards);
+  auto ring = ring_of("shards", config::shards_of(redis), redis.virtual_nodes, deployment);
   if (!ring) return std::unexpected(std::move(ring.error()));
   deployment.ring = std::move(*ring);
   if (redis.previous.empty()) return deployment;
-  auto previous = ring_of("previous", config::previous_shards_of(redis), redis.virtual_nodes,
-                          deployment.shards);
+  auto previous =
+      ring_of("previous", config::previous_shards_of(redis), redis.virtual_nodes, deployment);
   if (!previous) return std::unexpected(std::move(previous.error()));
   deployment.previous = std::move(*previous);
   deployment.handover = redis.handover.value_or(std::min(longest_window, kLongestHandover));

@@ -1,7 +1,9 @@
 #include "redis_wiring.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+#include <variant>
 
 #include "base/entropy.h"
 #include "redis_deployment.h"
@@ -12,13 +14,28 @@ namespace {
 // How long a check at the start may take: look-up, connection and login.
 constexpr Duration kCheck = std::chrono::seconds{2};
 constexpr Duration kLook = std::chrono::milliseconds{10};
+constexpr Duration kTellEvery = std::chrono::seconds{10};
+
+Duration handover_of(const redis::Deployment& deployment) {
+  const auto* ring = std::get_if<redis::RingDeployment>(&deployment.servers);
+  return ring != nullptr && ring->previous != nullptr ? ring->handover : Duration::zero();
+}
+
+void forget_previous(redis::RingDeployment& ring) {
+  ring.previous = nullptr;
+  ring.aliases.clear();
+  const auto shares = ring.ring->distribution();
+  std::erase_if(ring.shards, [&shares](const redis::RingDeployment::Shard& shard) {
+    return std::ranges::find(shares, shard.name, &HashRing::Share::name) == shares.end();
+  });
+}
 
 }  // namespace
 
 std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
     const config::RateLimit& ratelimit, observe::Metrics& metrics, const observe::Log& log) {
   if (!ratelimit.redis) return nullptr;
-  std::unique_ptr<RedisWiring> wiring(new RedisWiring(*ratelimit.redis, metrics));
+  std::unique_ptr<RedisWiring> wiring(new RedisWiring(*ratelimit.redis, metrics, log));
   auto deployment = redis_deployment(wiring->redis_, wiring->longest_window_);
   if (!deployment) return std::unexpected(std::move(deployment.error()));
   wiring->deployment_ = std::move(*deployment);
@@ -30,13 +47,13 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
   options.replicas = ratelimit.replicas;
   options.max_buckets = ratelimit.max_buckets;
   options.lease_ttl = ratelimit.concurrency_ttl;
-  options.hooks = wiring->hooks(log);
+  options.hooks = wiring->hooks();
   wiring->store_ = std::make_shared<store::RedisStore>(std::move(options), system_clock(),
                                                        base::system_entropy());
   return wiring;
 }
 
-store::RedisStoreHooks RedisWiring::hooks(const observe::Log& log) {
+store::RedisStoreHooks RedisWiring::hooks() {
   store::RedisStoreHooks hooks;
   hooks.of_target = [this](std::string_view target) {
     const gateway::ShardMetrics shard(metrics_, target);  // counts into the same series
@@ -51,19 +68,15 @@ store::RedisStoreHooks RedisWiring::hooks(const observe::Log& log) {
     };
     return of_target;
   };
-  hooks.on_degraded = [this, &log](std::string_view target, bool degraded, std::string_view why) {
+  hooks.on_degraded = [this](std::string_view target, bool degraded, std::string_view) {
     set_degraded(target, degraded);
-    const std::string server(target);
-    if (!degraded) return log.info("redis counts", {{"server", server}});
-    log.warn("redis is away: the outage rule decides",
-             {{"server", server}, {"why", std::string(why)}});
   };
   hooks.on_removed = [this](std::string_view target) {
     const base::MutexLock lock(mutex_);
     const auto found = shards_.find(target);
     if (found != shards_.end()) shards_.erase(found);
   };
-  hooks.on_warning = [&log](std::string_view text) { log.warn(text); };
+  hooks.on_warning = [this](std::string_view text) { log_.warn(text); };
   return hooks;
 }
 
@@ -94,16 +107,62 @@ store::RedisStore::MakeTopology RedisWiring::make() const {
       };
 }
 
-void RedisWiring::add_loop(net::EventLoop& loop) { store_->add_loop(loop, make()); }
+void RedisWiring::add_loop(net::EventLoop& loop) {
+  store_->add_loop(loop, make());
+  handing_over_until_ = system_clock().steady_now() + handover_of(deployment_);
+}
 
-std::expected<void, std::string> RedisWiring::reload(const config::Redis& redis) {
+std::vector<std::string> RedisWiring::warnings(const redis::Deployment& next) const {
+  std::vector<std::string> warnings;
+  const auto* before = std::get_if<redis::RingDeployment>(&deployment_.servers);
+  const auto* after = std::get_if<redis::RingDeployment>(&next.servers);
+  if (before == nullptr || after == nullptr) return warnings;
+  double moved = 0;
+  for (const HashRing::Move& move : HashRing::moves(*before->ring, *after->ring)) {
+    moved += move.share;
+  }
+  if (moved == 0) return warnings;
+  if (after->previous == nullptr) {
+    warnings.push_back("ratelimit.redis: " + std::to_string(std::lround(moved * 100)) +
+                       " % of the buckets begin anew; with `previous` they would be brought along");
+  } else if (system_clock().steady_now() < handing_over_until_) {
+    warnings.emplace_back(
+        "ratelimit.redis: the shards were changed again before handover_secs had passed: buckets "
+        "that were not used since the last change begin anew");
+  }
+  return warnings;
+}
+
+std::expected<std::vector<std::string>, std::string> RedisWiring::reload(
+    const config::Redis& redis) {
   auto deployment = redis_deployment(redis, longest_window_);
   if (!deployment) return std::unexpected(std::move(deployment.error()));
+  std::vector<std::string> noted = warnings(*deployment);
   redis_ = redis;
   deployment_ = std::move(*deployment);
   show(deployment_);
   store_->replace(make(), redis_.timeout);
-  return {};
+  handing_over_until_ = system_clock().steady_now() + handover_of(deployment_);
+  return noted;
+}
+
+void RedisWiring::tell() {
+  const Duration now = system_clock().steady_now();
+  for (const store::RedisTargetHealth& target : store_->health()) {
+    Logged& logged = logged_[target.name];
+    if (logged.away == target.degraded) continue;
+    if (target.degraded && target.text == store::kNotConnectedYet) continue;
+    std::optional<Duration>& last = target.degraded ? logged.away_at : logged.back_at;
+    if (last && now - *last < kTellEvery) continue;
+    last = now;
+    logged.away = target.degraded;
+    if (target.degraded) {
+      log_.warn("redis is away: the outage rule decides",
+                {{"server", target.name}, {"why", target.text}});
+    } else {
+      log_.info("redis counts", {{"server", target.name}});
+    }
+  }
 }
 
 std::expected<void, std::string> RedisWiring::check() const {
@@ -126,6 +185,7 @@ std::expected<void, std::string> RedisWiring::check() const {
   };
   redis::Deployment quick = deployment_;
   quick.connect_timeout = kCheck / 2;
+  if (auto* ring = std::get_if<redis::RingDeployment>(&quick.servers)) forget_previous(*ring);
   const std::unique_ptr<redis::Topology> topology = redis::make_topology(loop, quick, prepare);
   bool reached = false;
   topology->start();

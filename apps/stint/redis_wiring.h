@@ -5,8 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "config/bootstrap.h"
@@ -34,27 +36,42 @@ class RedisWiring {
 
   // Whether every server can be reached and used now: blocks for up to two seconds. Error: why not.
   [[nodiscard]] std::expected<void, std::string> check() const;
-  // Other servers, or other ways to them, from soon on. Error: what cannot be used; nothing has
-  // changed. After the loops were started.
-  [[nodiscard]] std::expected<void, std::string> reload(const config::Redis& redis);
+  // Other servers, or other ways to them, from soon on. The value: what an operator may not have
+  // meant. Error: what cannot be used; nothing has changed. After the loops were started.
+  [[nodiscard]] std::expected<std::vector<std::string>, std::string> reload(
+      const config::Redis& redis);
+  // Logs how servers stand when that has changed; of each at most a line of a kind in ten seconds.
+  // To be called a few times a second, on one thread.
+  void tell();
 
   [[nodiscard]] gateway::StoreHealth health() const;
   // "redis host:6379/0, shared by all replicas": for the log.
   [[nodiscard]] std::string description() const;
 
  private:
-  RedisWiring(config::Redis redis, observe::Metrics& metrics)
-      : redis_(std::move(redis)), metrics_(metrics) {}
-  [[nodiscard]] store::RedisStoreHooks hooks(const observe::Log& log);
+  RedisWiring(config::Redis redis, observe::Metrics& metrics, const observe::Log& log)
+      : redis_(std::move(redis)), metrics_(metrics), log_(log) {}
+  [[nodiscard]] store::RedisStoreHooks hooks();
+  [[nodiscard]] std::vector<std::string> warnings(const redis::Deployment& next) const;
   [[nodiscard]] store::RedisStore::MakeTopology make() const;
   // Shown from now on, until the store has the server no more.
   void show(const redis::Deployment& deployment);
   void set_degraded(std::string_view server, bool degraded) const;
 
+  // What was logged of a server last, and when.
+  struct Logged {
+    std::optional<bool> away{};
+    std::optional<Duration> away_at{};
+    std::optional<Duration> back_at{};
+  };
+
   config::Redis redis_;
   observe::Metrics& metrics_;
+  const observe::Log& log_;
   redis::Deployment deployment_;
   Duration longest_window_ = std::chrono::hours{1};
+  Duration handing_over_until_{0};  // steady time
+  std::map<std::string, Logged, std::less<>> logged_;
   mutable base::Mutex mutex_;
   std::map<std::string, gateway::ShardMetrics, std::less<>> shards_ STINT_GUARDED_BY(mutex_);
   std::shared_ptr<store::RedisStore> store_;

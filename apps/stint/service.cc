@@ -12,6 +12,7 @@ namespace stint::app {
 namespace {
 
 constexpr Duration kLookAtFiles = std::chrono::milliseconds{200};
+constexpr Duration kLookAtStore = std::chrono::milliseconds{50};
 constexpr Duration kLookAtWorkers = std::chrono::milliseconds{10};
 // For calls to the store whose requests were ended, beyond the time-out of one.
 constexpr Duration kLastCalls = std::chrono::seconds{1};
@@ -201,6 +202,7 @@ int Service::run() {
   if (loader_ || bootstrap_source_) tasks_.start(watch_files());
   if (metrics_server_) tasks_.start(serve_metrics());
   if (admin_) tasks_.start(serve_admin());
+  if (redis_) tasks_.start(watch_store());
   loop_.run();
   for (auto& worker : workers_) worker->join();
   return 0;
@@ -233,6 +235,14 @@ void Service::look_at_resources() {
   adopt(std::get<config::ResourceLoader::Snapshots>(*change));
   log_.info("new resources in force",
             {{"generation", static_cast<std::int64_t>(loader_->generation())}});
+}
+
+net::Task<void> Service::watch_store() {
+  for (;;) {
+    auto go_on = co_await loop_.wait_for(kLookAtStore);
+    if (!go_on) co_return;
+    redis_->tell();
+  }
 }
 
 net::Task<void> Service::keep_leases() {
@@ -320,7 +330,8 @@ void Service::take_redis(const config::Bootstrap& from) {
   // The files of certificates may have changed, though their names have not.
   const bool files = asked_again && wanted->tls != config::ClientTls();
   if (*wanted == *bootstrap_.ratelimit.redis && !files) return;
-  if (auto reloaded = redis_->reload(*wanted); !reloaded) {
+  const auto reloaded = redis_->reload(*wanted);
+  if (!reloaded) {
     log_.error(reloaded.error());
     log_.error("the new ratelimit.redis was refused; the old one stays");
     reread_report_.bootstrap_faults.push_back(
@@ -328,6 +339,7 @@ void Service::take_redis(const config::Bootstrap& from) {
     reload_failures_.add();
     return;
   }
+  for (const std::string& warning : *reloaded) log_.warn(warning);
   bootstrap_.ratelimit.redis = wanted;
   take_settings(from, "ratelimit.redis.");
   log_.info("new ratelimit.redis in force", {{"counters", redis_->description()}});

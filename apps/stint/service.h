@@ -74,6 +74,7 @@ class Service final : private admin::Program {
   [[nodiscard]] admin::ConfigReport report() const override;
 
   [[nodiscard]] net::Task<void> watch_files();
+  [[nodiscard]] net::Task<void> watch_store();
   [[nodiscard]] net::Task<void> keep_leases();
   [[nodiscard]] net::Task<void> obey_signals();
   [[nodiscard]] net::Task<void> serve_metrics();

@@ -52,6 +52,7 @@ struct Make {
     options.ring = from.ring;
     options.previous = from.previous;
     options.handover = from.handover;
+    options.aliases = from.aliases;
     for (const RingDeployment::Shard& shard : from.shards) {
       options.servers.push_back(prepared(shard.name, shard.address));
     }

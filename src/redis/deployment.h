@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,6 +45,8 @@ struct RingDeployment {
   std::shared_ptr<const HashRing> ring{};  // of their names, as in RingOptions
   std::shared_ptr<const HashRing> previous{};
   Duration handover{0};
+  // See RingOptions.
+  std::map<std::string, std::string, std::less<>> aliases{};
 };
 
 struct Deployment {

@@ -9,8 +9,15 @@ Ring::Ring(net::EventLoop& loop, RingOptions options)
     : loop_(loop),
       ring_(std::move(options.ring)),
       previous_(std::move(options.previous)),
-      handover_(options.handover) {
+      handover_(options.handover),
+      aliases_(std::move(options.aliases)),
+      over_(loop.deadlines(), [this] { end_handover(); }) {
+  const auto stays = [this](std::string_view name) {
+    return std::ranges::any_of(ring_->distribution(),
+                               [name](const HashRing::Share& share) { return share.name == name; });
+  };
   for (ServerOptions& each : options.servers) {
+    if (each.on_event && !stays(each.name)) leaving_.push_back(each.on_event);
     servers_.push_back(std::make_unique<Server>(loop, std::move(each)));
   }
   nodes_ = nodes_of(*ring_);
@@ -23,6 +30,8 @@ Ring::Ring(net::EventLoop& loop, RingOptions options)
 }
 
 Server* Ring::server(std::string_view name) const {
+  const auto alias = aliases_.find(name);
+  if (alias != aliases_.end()) name = alias->second;
   for (const auto& each : servers_) {
     if (each->name() == name) return each.get();
   }
@@ -60,10 +69,17 @@ std::span<Target* const> Ring::targets() {
 
 void Ring::start() {
   until_ = loop_.now() + handover_;
+  if (previous_) over_.arm(until_);
   for (const auto& each : servers_) each->start();
 }
 
+// Nobody asks them any more, so nobody needs to know how they stand.
+void Ring::end_handover() {
+  for (const auto& tell : leaving_) tell({ServerEvent::Kind::gone, {}});
+}
+
 net::Task<void> Ring::stop() {
+  over_.disarm();
   for (const auto& each : servers_) {
     co_await each->stop();
   }

@@ -131,6 +131,65 @@ class TestShards:
         names = [gateway.request("GET", "/readyz").json()["store"]["shards"] for gateway in gateways]
         assert names[0] == names[1]
 
+    def test_a_single_server_becomes_a_shard_with_a_name(self, shards, start, upstream):
+        """What it counts stays with it, whatever it is called now, and it is one server."""
+        servers = shards(2)
+        url = servers[0].url
+        single = {"backend": "redis", "redis": {"url": url, "timeout_ms": 2000}}
+        gateway = start(per_user(upstream.origin, 3), {"ratelimit": single})
+        wait_counting(gateway)
+        users = [f"user{n}" for n in range(40)]
+        for user in users:
+            assert gateway.request("GET", "/pay/now", **by(user)).status == 200
+        named = [{"name": name, "url": server.url} for name, server in zip("ab", servers)]
+        redis = {"shards": named, "previous": {"urls": [url]}, "timeout_ms": 2000}
+        gateway.write_bootstrap(
+            {**gateway.bootstrap, "ratelimit": {"backend": "redis", "redis": redis}}
+        )
+
+        def known():
+            store = gateway.request("GET", "/readyz").json()["store"]
+            return [shard["name"] for shard in store["shards"]]
+
+        until(lambda: known() == ["a", "b"], "they are in use")
+        wait_counting(gateway)
+        for user in users:
+            statuses = [gateway.request("GET", "/pay/now", **by(user)).status for _ in range(3)]
+            assert statuses == [200, 200, 429]
+        assert gateway.metric("stint_fallback_decisions_total") == 0
+        assert all(map(users_on, servers))
+
+    def test_a_server_of_the_previous_ring_is_let_go(self, shards, start_on, upstream):
+        """When the hand-over is over nobody needs it, nor hears of it."""
+        servers = shards(3)
+        previous = {"urls": [server.url for server in servers]}
+        rows = per_user(upstream.origin)
+        gateway = start_on(servers[:2], rows, previous=previous, handover_secs=1)
+        names = [f"127.0.0.1:{server.port}/0" for server in servers[:2]]
+
+        def known():
+            store = gateway.request("GET", "/readyz").json()["store"]
+            return [shard["name"] for shard in store["shards"]]
+
+        until(lambda: known() == sorted(names), "the third is let go", 5)
+        servers[2].kill()
+        assert gateway.request("GET", "/pay/now", **by("u")).status == 200
+        assert not gateway.degraded()
+
+    def test_what_a_change_costs_is_said(self, shards, start_on, upstream):
+        servers = shards(3)
+        gateway = start_on(servers[:2], per_user(upstream.origin))
+        gateway.write_bootstrap({**gateway.bootstrap, **ring(servers)})
+        gateway.wait_log("of the buckets begin anew; with `previous` they would be brought along")
+        previous = {"urls": [server.url for server in servers]}
+        changed = ring(servers[1:], previous=previous, handover_secs=600)
+        gateway.write_bootstrap({**gateway.bootstrap, **changed})
+        until(lambda: gateway.log().count("new ratelimit.redis in force") == 2, "it is in force")
+        assert "changed again" not in gateway.log()
+        previous = {"urls": [server.url for server in servers[1:]]}
+        gateway.write_bootstrap({**gateway.bootstrap, **ring(servers, previous=previous)})
+        gateway.wait_log("were changed again before handover_secs had passed")
+
     def test_a_name_is_kept_when_the_address_changes(self, shards, start_on, upstream):
         """Case C10: what decides is the name, neither the address nor the place in the list."""
         servers = shards(3)
@@ -241,6 +300,17 @@ class TestOneIsAway:
     def degraded_shards(self, gateway):
         store = gateway.request("GET", "/readyz").json()["store"]
         return [shard["name"] for shard in store["shards"] if shard["degraded"]]
+
+    def test_the_log_is_not_flooded(self, shards, start_on, upstream):
+        (server,) = shards(1)
+        gateway = start_on([server], per_user(upstream.origin))
+        gateway.wait_log("redis counts")
+        for _ in range(20):
+            server.ask("CLIENT", "KILL", "TYPE", "normal")
+            time.sleep(0.15)
+        wait_counting(gateway)
+        assert gateway.log().count("redis is away") <= 1
+        assert gateway.log().count("redis counts") <= 1
 
     def test_comes_and_goes(self, shards, start_on, upstream):
         """Every second it stands still for a second. Nothing else is disturbed."""

@@ -81,7 +81,16 @@ struct Gate::Impl {
     done.get();
   }
 
+  // A client that tries a refused port again and again may, by chance, connect to itself from that
+  // very port; it notices, and the port is free again.
   void listen() {
+    for (int tries = 0; !try_listen(); ++tries) {
+      if (tries == 500) throw std::runtime_error("gate: bind or listen");
+      ::poll(nullptr, 0, /*timeout=*/10);
+    }
+  }
+
+  bool try_listen() {
     listener = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -92,10 +101,11 @@ struct Gate::Impl {
     socklen_t size = sizeof address;
     if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
         ::listen(listener.get(), 64) != 0) {
-      throw std::runtime_error("gate: bind or listen");
+      return false;
     }
     ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
     port = ntohs(address.sin_port);
+    return true;
   }
 
   void work() {

@@ -496,5 +496,25 @@ TEST_F(RedisOutage, ARecordOfSeveralRules) {
   EXPECT_EQ(ask(OnStoreError::allow), Outcome::refused);
 }
 
+// They are told a few at a time, or most would wait for longer than a call may.
+TEST_F(RedisOutage, ManyBucketsAreCarriedBack) {
+  constexpr int kMany = 3000;
+  const auto replica = rig(quick(Fault::stopped));
+  begin(Fault::stopped);
+  ASSERT_TRUE(replica->wait_until_degraded(true));
+  for (int i = 0; i < kMany; ++i) {
+    Call call = call_of({{"many" + std::to_string(i), limits({requests_per(kLong, 5)}), {{1, 1}}}},
+                        OnStoreError::local);
+    ASSERT_EQ(acquire(*replica, call), Outcome::admitted);
+  }
+  end(Fault::stopped);
+  const auto told = [this] {
+    return server_.command({"DBSIZE"}).integer() - 1;
+  };  // and the replicas
+  const auto lost = static_cast<std::int64_t>(told_.unknown_charges());
+  EXPECT_TRUE(eventually([&] { return told() + lost >= kMany; }, std::chrono::seconds{20}))
+      << told();
+}
+
 }  // namespace
 }  // namespace stint::redis_testing

@@ -288,6 +288,27 @@ TEST_F(RedisRing, ListingsAndResetsReachEveryServer) {
   for (int i = 0; i < kBuckets; ++i) EXPECT_EQ(admitted(*after, bucket(i), limit, 4), 3);
 }
 
+// A window that is longer than the hand-over is counted to its end.
+TEST_F(RedisRing, WhatWasBroughtLivesAsLongAsItsWindow) {
+  const auto before = rig(on({&server_, &second_}));
+  const std::vector<Limit> all = {requests_per(kLong, 9),
+                                  requests_per(kLong, 9, Algorithm::sliding_window),
+                                  requests_per(kLong, 9, Algorithm::token_bucket)};
+  const auto ask_all = [&](StoreRig& by) {
+    for (int i = 0; i < kBuckets; ++i)
+      EXPECT_EQ(ask(by, bucket(i), all[static_cast<std::size_t>(i) % 3]), Outcome::admitted);
+  };
+  ask_all(*before);
+  const auto after = rig(on({&server_, &second_, &third_}, {&server_, &second_}));
+  ask_all(*after);
+  ask_all(*after);
+  const redis::Reply keys = third_.command({"KEYS", "*}"});
+  EXPECT_GT(keys.size(), 5U);
+  for (const redis::Value& key : keys.elements()) {
+    EXPECT_GT(third_.command({"PTTL", key.text()}).integer(), 24 * 3600 * 1000) << key.text();
+  }
+}
+
 TEST_F(RedisRing, EverythingExpires) {
   const auto before = rig(on({&server_, &second_}));
   const std::vector<Limit> all = {requests_per(kLong, 3), in_flight(5),

@@ -8,7 +8,9 @@ namespace {
 
 // Settlements that wait for a server that is away. Beyond it what was charged stands.
 constexpr std::size_t kMostKept = 100'000;
-constexpr std::size_t kKeptAtOnce = 1024;
+// Of those, and of buckets that are carried back, so many at a time: no more than a call or two
+// takes, or the last of them would wait for longer than a call may.
+constexpr std::size_t kKeptAtOnce = 64;
 constexpr std::size_t kCarriedAtOnce = 64;
 // How long new servers have to connect before they are used as they are, and the answers of the
 // old ones to arrive.
@@ -377,24 +379,40 @@ struct Port::Carried {
   std::size_t pending = 1;
   bool any_sent = false;
   std::vector<Change> unsent;  // certainly not carried out
+  std::move_only_function<void()> done;
 };
 
 void Port::carry_back() {
+  if (carrying_) return;
+  carrying_ = true;
+  carry_page(0);
+}
+
+// The next page when all of this one was answered.
+void Port::carry_page(std::uint64_t cursor) {
   const auto reachable = [this](std::string_view key) {
     return servers_->topology().route(key).target->available();
   };
-  std::uint64_t cursor = 0;
-  do {
-    LocalCounters::Taken taken =
-        shared_.local.take_spent(shared_.now(), kCarriedAtOnce, cursor, reachable);
-    for (SpentBucket& spent : taken.buckets) carry(std::move(spent));
-    cursor = taken.next;
-  } while (cursor != 0);
+  LocalCounters::Taken taken =
+      shared_.local.take_spent(shared_.now(), kCarriedAtOnce, cursor, reachable);
+  auto join = std::make_shared<Join>([this, next = taken.next](const Result<void>&) {
+    if (next == 0) {
+      carrying_ = false;
+      return;
+    }
+    loop_.post([this, next] { carry_page(next); });
+  });
+  for (SpentBucket& spent : taken.buckets) {
+    join->expect();
+    carry(std::move(spent), [join] { join->arrived(Changed::Kind::done, ""); });
+  }
+  join->arrived(Changed::Kind::done, "");
 }
 
-void Port::carry(SpentBucket spent) {
+void Port::carry(SpentBucket spent, std::move_only_function<void()> done) {
   auto carried = std::make_shared<Carried>();
   carried->spent = std::move(spent);
+  carried->done = std::move(done);
   const SpentBucket& bucket = carried->spent;
 
   Change base;
@@ -405,9 +423,11 @@ void Port::carry(SpentBucket spent) {
   const auto arrived = [this, carried] {
     if (--carried->pending > 0) return;
     if (!carried->any_sent) {
-      return shared_.local.restore(std::move(carried->spent), shared_.now());
+      shared_.local.restore(std::move(carried->spent), shared_.now());
+    } else {
+      for (Change& change : carried->unsent) keep(std::move(change));
     }
-    for (Change& change : carried->unsent) keep(std::move(change));
+    carried->done();
   };
   const auto send_one = [&](Change one) {
     ++carried->pending;

@@ -66,7 +66,8 @@ class Port {
   void send_kept();
   // Tells the servers what was counted here while they were away.
   void carry_back();
-  void carry(SpentBucket spent);
+  void carry_page(std::uint64_t cursor);
+  void carry(SpentBucket spent, std::move_only_function<void()> done);
 
   net::EventLoop& loop_;
   Shared& shared_;
@@ -77,6 +78,7 @@ class Port {
   net::TaskGroup retiring_;
   std::deque<Change> kept_;
   std::size_t sending_kept_ = 0;
+  bool carrying_ = false;
   bool kept_arrived_ = false;  // some of those that are being sent
 };
 

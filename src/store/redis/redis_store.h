@@ -52,6 +52,9 @@ struct RedisStoreOptions {
   RedisStoreHooks hooks{};
 };
 
+// RedisTargetHealth::text of a server of which nothing is known yet.
+inline constexpr std::string_view kNotConnectedYet = "not connected yet";
+
 // How a server stands, as this process sees it.
 struct RedisTargetHealth {
   std::string name;

@@ -331,7 +331,9 @@ Answer replay(const Plan& plan, const redis::Value& reply) {
     if (count == kUndecided) {
       const Bucket* bad = steps.bad_bucket(asked);
       if (bad != nullptr && bad->bad == "moved") {
-        if (!answer.fault) answer.why = "another server has the bucket now";
+        if (!answer.fault) {
+          answer.why = "another server has the bucket now: this replica's list of servers is older";
+        }
       } else {
         answer.why = bad != nullptr ? bad->bad : "undecided by the script";
         answer.fault = true;

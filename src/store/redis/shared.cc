@@ -60,7 +60,7 @@ void Shared::add_target(std::string_view target, bool degraded) {
     ++health.loops;
     if (degraded) {
       if (health.degraded_loops++ == 0) health.since = clock_.wall_now();
-      health.why = "not connected yet";
+      health.why = kNotConnectedYet;
     }
     well = health.degraded_loops == 0 && health.loops == 1;
   }

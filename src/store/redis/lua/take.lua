@@ -28,7 +28,6 @@ elseif kind ~= 'list' then
 end
 if kind ~= 'list' then redis.call('RPUSH', counters, 'moved') end
 if redis.call('PTTL', counters) < ttl then redis.call('PEXPIRE', counters, ttl) end
-if redis.call('PTTL', taken) > ttl then redis.call('PEXPIRE', taken, ttl) end
 redis.call('UNLINK', counters .. ':here')
 
 local function logs_of(raw)
