@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/redis_nodes.h"
 #include "config/shards.h"
 
 namespace stint::app {
@@ -10,8 +11,7 @@ namespace {
 
 constexpr Duration kLongestHandover = std::chrono::hours{1};
 
-redis::ServerAddress address_of(const config::RedisShard& shard) {
-  const config::RedisUrl& server = shard.server;
+redis::ServerAddress address_of(const config::RedisUrl& server) {
   return {.host = server.host,
           .port = server.port,
           .username = server.username,
@@ -33,7 +33,7 @@ std::expected<std::shared_ptr<const HashRing>, std::string> ring_of(
   for (const config::RedisShard& shard : shards) {
     using Shard = redis::RingDeployment::Shard;
     if (std::ranges::find(known, shard.name, &Shard::name) != known.end()) continue;
-    const redis::ServerAddress address = address_of(shard);
+    const redis::ServerAddress address = address_of(shard.server);
     const auto same = std::find_if(
         known.begin(), known.begin() + static_cast<std::ptrdiff_t>(present),
         [&address](const Shard& one) { return to_string(one.address) == to_string(address); });
@@ -61,6 +61,44 @@ std::expected<redis::RingDeployment, std::string> ring_deployment(const config::
   return deployment;
 }
 
+std::vector<redis::ServerAddress> addresses_of(const std::vector<config::RedisUrl>& servers) {
+  std::vector<redis::ServerAddress> addresses;
+  addresses.reserve(servers.size());
+  for (const config::RedisUrl& server : servers) addresses.push_back(address_of(server));
+  return addresses;
+}
+
+// All modes but the ring: what is behind the address is found out later.
+decltype(redis::Deployment::servers) one_address(const config::Redis& redis) {
+  switch (redis.mode) {
+    case config::RedisMode::sentinel: {
+      const config::RedisNodes nodes = config::sentinels_of(redis);
+      return redis::SentinelDeployment{.sentinels = addresses_of(nodes.asked),
+                                       .master_name = redis.master_name,
+                                       .master = address_of(nodes.data)};
+    }
+    case config::RedisMode::cluster: {
+      const config::RedisNodes nodes = config::nodes_of(redis);
+      return redis::ClusterDeployment{.nodes = addresses_of(nodes.asked),
+                                      .login = address_of(nodes.data)};
+    }
+    case config::RedisMode::single:
+    case config::RedisMode::ring:
+      break;
+  }
+  return redis::SingleDeployment{address_of(config::shards_of(redis).front().server)};
+}
+
+std::expected<std::shared_ptr<const net::TlsClientContext>, std::string> tls_of(
+    const std::string& key, const config::ClientTls& from) {
+  auto tls = net::TlsClientContext::create({.ca_file = from.ca_file,
+                                            .cert_file = from.cert_file,
+                                            .key_file = from.key_file,
+                                            .verify = from.verify});
+  if (!tls) return std::unexpected("ratelimit.redis." + key + ": " + tls.error().text);
+  return std::move(*tls);
+}
+
 }  // namespace
 
 std::expected<redis::Deployment, std::string> redis_deployment(const config::Redis& redis,
@@ -71,15 +109,18 @@ std::expected<redis::Deployment, std::string> redis_deployment(const config::Red
     if (!ring) return std::unexpected(std::move(ring.error()));
     deployment.servers = std::move(*ring);
   } else {
-    deployment.servers = redis::SingleDeployment{address_of(config::shards_of(redis).front())};
+    deployment.servers = one_address(redis);
   }
-  if (!redis::needs_tls(deployment)) return deployment;
-  auto tls = net::TlsClientContext::create({.ca_file = redis.tls.ca_file,
-                                            .cert_file = redis.tls.cert_file,
-                                            .key_file = redis.tls.key_file,
-                                            .verify = redis.tls.verify});
-  if (!tls) return std::unexpected("ratelimit.redis.tls: " + tls.error().text);
-  deployment.tls = std::move(*tls);
+  if (redis::needs_tls(deployment)) {
+    auto tls = tls_of("tls", redis.tls);
+    if (!tls) return std::unexpected(std::move(tls.error()));
+    deployment.tls = std::move(*tls);
+  }
+  if (redis::needs_sentinel_tls(deployment)) {
+    auto tls = tls_of("sentinel_tls", redis.sentinel_tls);
+    if (!tls) return std::unexpected(std::move(tls.error()));
+    deployment.sentinel_tls = std::move(*tls);
+  }
   return deployment;
 }
 

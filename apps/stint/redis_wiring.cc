@@ -39,7 +39,7 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
   auto deployment = redis_deployment(wiring->redis_, wiring->longest_window_);
   if (!deployment) return std::unexpected(std::move(deployment.error()));
   wiring->deployment_ = std::move(*deployment);
-  wiring->show(wiring->deployment_);
+  for (const std::string& name : redis::target_names(wiring->deployment_)) wiring->show(name);
 
   store::RedisStoreOptions options;
   options.key_prefix = ratelimit.key_prefix;
@@ -56,6 +56,7 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
 store::RedisStoreHooks RedisWiring::hooks() {
   store::RedisStoreHooks hooks;
   hooks.of_target = [this](std::string_view target) {
+    show(target);
     const gateway::ShardMetrics shard(metrics_, target);  // counts into the same series
     store::RedisTargetHooks of_target;
     of_target.on_latency = [shard](Duration took) { shard.answered(took); };
@@ -80,12 +81,12 @@ store::RedisStoreHooks RedisWiring::hooks() {
   return hooks;
 }
 
-void RedisWiring::show(const redis::Deployment& deployment) {
+void RedisWiring::show(std::string_view server) {
   const base::MutexLock lock(mutex_);
-  for (const std::string& name : redis::target_names(deployment)) {
-    const auto [shard, fresh] = shards_.try_emplace(name, gateway::ShardMetrics(metrics_, name));
-    if (fresh) shard->second.set_degraded(true);  // until it is connected
-  }
+  if (shards_.contains(server)) return;
+  const auto shard =
+      shards_.emplace(std::string(server), gateway::ShardMetrics(metrics_, server)).first;
+  shard->second.set_degraded(true);  // until it is connected
 }
 
 void RedisWiring::set_degraded(std::string_view server, bool degraded) const {
@@ -140,7 +141,7 @@ std::expected<std::vector<std::string>, std::string> RedisWiring::reload(
   std::vector<std::string> noted = warnings(*deployment);
   redis_ = redis;
   deployment_ = std::move(*deployment);
-  show(deployment_);
+  for (const std::string& name : redis::target_names(deployment_)) show(name);
   store_->replace(make(), redis_.timeout);
   handing_over_until_ = system_clock().steady_now() + handover_of(deployment_);
   return noted;
@@ -170,15 +171,18 @@ std::expected<void, std::string> RedisWiring::check() const {
   net::TaskGroup tasks(loop);
   std::string why = "no answer within " + std::to_string(kCheck.count() / 1'000'000) + " s";
   bool over = false;
-  const auto prepare = [&why, &over](std::string_view name) {
+  // Where others are asked for the servers, one may fail and the next not.
+  const bool patient = std::holds_alternative<redis::SentinelDeployment>(deployment_.servers) ||
+                       std::holds_alternative<redis::ClusterDeployment>(deployment_.servers);
+  const auto prepare = [&why, &over, patient](std::string_view name) {
     redis::ServerOptions options;
     options.name = name;
     options.client_name = "stint-check";
-    options.on_event = [&why, &over](const redis::ServerEvent& event) {
+    options.on_event = [&why, &over, patient](const redis::ServerEvent& event) {
       using Kind = redis::ServerEvent::Kind;
       if (event.kind == Kind::connect_failed || event.kind == Kind::configuration) {
         why = event.text;
-        over = true;
+        over = !patient;
       }
     };
     return options;

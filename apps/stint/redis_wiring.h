@@ -55,7 +55,7 @@ class RedisWiring {
   [[nodiscard]] std::vector<std::string> warnings(const redis::Deployment& next) const;
   [[nodiscard]] store::RedisStore::MakeTopology make() const;
   // Shown from now on, until the store has the server no more.
-  void show(const redis::Deployment& deployment);
+  void show(std::string_view server);
   void set_degraded(std::string_view server, bool degraded) const;
 
   // What was logged of a server last, and when.

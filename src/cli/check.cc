@@ -38,9 +38,11 @@ std::vector<config::Fault> check_tls_files(const config::Bootstrap& bootstrap) {
   std::vector<config::Fault> faults;
   for (const config::Setting& setting : bootstrap.settings) {
     const std::string_view key = setting.key;
-    const bool in_use =
-        key.starts_with("upstream.tls.") || (redis && key.starts_with("ratelimit.redis.tls."));
-    if (!in_use || !key.ends_with("_file") || setting.value.empty()) continue;
+    const bool in_use = key.starts_with("upstream.tls.") ||
+                        (redis && (key.starts_with("ratelimit.redis.tls.") ||
+                                   key.starts_with("ratelimit.redis.sentinel_tls.")));
+    const bool given = !setting.file.empty();  // else it is told where it comes from
+    if (!in_use || !given || !key.ends_with("_file") || setting.value.empty()) continue;
     if (const auto text = config::read_regular_file(setting.value); !text) {
       faults.push_back({setting.file, setting.line, setting.column, setting.key,
                         "'" + setting.value + "' " + text.error()});

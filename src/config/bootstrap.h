@@ -120,21 +120,27 @@ struct Shard {
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-// Which members are used depends on `mode`; `single` and `ring` are available yet.
+// Which members are used depends on `mode`.
 struct Redis {
   RedisMode mode = RedisMode::single;    // default: told by which address key is given
   std::string url{};                     // single
   std::vector<std::string> nodes{};      // cluster: host:port or URLs to start from
   std::vector<std::string> sentinels{};  // sentinel: host:port
   std::string master_name{};             // sentinel
-  std::vector<Shard> shards{};           // ring; `urls` (also "name=url") is a shorter way
-  int virtual_nodes = 150;               // ring; 1 to 10,000
-  std::vector<Shard> previous{};         // ring: the shards before a change
-  std::optional<Duration> handover{};    // absent: the longest window, at most 1 h
+  std::string sentinel_username{};       // sentinel: how to log in at the Sentinels
+  std::string sentinel_password{};
+  std::vector<Shard> shards{};         // ring; `urls` (also "name=url") is a shorter way
+  int virtual_nodes = 150;             // ring; 1 to 10,000
+  std::vector<Shard> previous{};       // ring: the shards before a change
+  std::optional<Duration> handover{};  // absent: the longest window, at most 1 h
   std::string username{};
   std::string password{};
   int database = 0;
   ClientTls tls{};
+  bool tls_enabled = false;  // sentinel, cluster; the URLs of the others say it
+  // Of connections to Sentinels; as `tls` where not given.
+  ClientTls sentinel_tls{};
+  bool sentinel_tls_enabled = false;
   Duration timeout = std::chrono::milliseconds{50};  // of one call to a server
   bool required = false;  // not to start without it; else the outage rule decides until it is there
   friend bool operator==(const Redis&, const Redis&) = default;

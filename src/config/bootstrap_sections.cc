@@ -85,7 +85,8 @@ void read_otlp(MapReader reader, bool samples, Observability::Otlp& out) {
 
 }  // namespace
 
-void read_client_tls(MapReader reader, ClientTls& out) {
+void read_client_tls(MapReader reader, ClientTls& out, bool* enabled) {
+  if (enabled != nullptr) reader.boolean("enabled", *enabled);
   reader.text("ca_file", out.ca_file);
   reader.text("cert_file", out.cert_file);
   reader.text("key_file", out.key_file);

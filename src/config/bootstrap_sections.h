@@ -18,6 +18,7 @@ void read_etcd(MapReader reader, bool chosen, std::optional<Etcd>& out);
 void read_upstream(MapReader reader, Upstream& out);
 void read_shutdown(MapReader reader, Shutdown& out);
 
-void read_client_tls(MapReader reader, ClientTls& out);
+// `enabled`: also the key of that name; null: there is none.
+void read_client_tls(MapReader reader, ClientTls& out, bool* enabled = nullptr);
 
 }  // namespace stint::config

@@ -9,6 +9,7 @@
 #include "config/address.h"
 #include "config/bootstrap_sections.h"
 #include "config/names.h"
+#include "config/redis_nodes.h"
 #include "config/shards.h"
 #include "stint/limit.h"
 
@@ -30,10 +31,6 @@ std::optional<std::string> check_key_prefix(std::string_view text) {
 std::optional<std::string> check_shard(std::string_view text) {
   auto shard = parse_shard(text);
   return shard ? std::nullopt : std::optional(std::move(shard.error()));
-}
-
-std::optional<std::string> check_node(std::string_view text) {
-  return text.find("://") == std::string_view::npos ? check_host_port(text) : check_redis_url(text);
 }
 
 void check_distinct(MapReader& reader, const std::vector<RedisShard>& shards) {
@@ -132,6 +129,7 @@ void check_mode(MapReader& reader, Redis& redis) {
       break;
     case RedisMode::cluster:
       needs(!redis.nodes.empty(), "nodes");
+      check_nodes(reader, redis);
       break;
     case RedisMode::ring:
       needs(!redis.shards.empty(), "shards or urls");
@@ -143,7 +141,10 @@ void check_mode(MapReader& reader, Redis& redis) {
     reader.fault(name, "belongs to mode " + std::string(name_of(owner)) + ", and this is " + mode);
   };
   for (const AddressKey& key : kAddressKeys) belongs(key.name, key.mode);
-  belongs("master_name", RedisMode::sentinel);
+  for (const char* name :
+       {"master_name", "sentinel_username", "sentinel_password", "sentinel_tls"}) {
+    belongs(name, RedisMode::sentinel);
+  }
   belongs("virtual_nodes", RedisMode::ring);
   belongs("previous", RedisMode::ring);
   belongs("handover_secs", RedisMode::ring);
@@ -163,8 +164,6 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   reader.choice("mode", redis.mode, kRedisModes);
   reader.text("url", redis.url, check_redis_url);
   reader.texts("nodes", redis.nodes, check_node);
-  reader.texts("sentinels", redis.sentinels, check_host_port);
-  reader.text("master_name", redis.master_name);
   read_shards(reader, redis.shards);
   reader.integer("virtual_nodes", redis.virtual_nodes, 1, 10'000);
   MapReader previous = reader.map("previous");
@@ -174,7 +173,9 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   reader.text("username", redis.username);
   reader.secret("password", redis.password);
   reader.integer("database", redis.database, 0, 65'535);
-  read_client_tls(reader.map("tls"), redis.tls);
+  MapReader tls = reader.map("tls");
+  read_client_tls(tls, redis.tls, &redis.tls_enabled);
+  read_sentinel_keys(reader, redis);
   reader.duration_in("timeout_ms", redis.timeout, kMillisecond, 1, 60'000);
   reader.boolean("required", redis.required);
   reader.finish();
@@ -182,12 +183,12 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   check_distinct(reader, complete(redis.shards, redis));
   check_distinct(previous, complete(redis.previous, redis));
   if (!in_use) return;
-  if (reader.context().faults.size() == faults) check_mode(reader, redis);
-  // Whoever has to mend the block is told that first.
-  const bool available = redis.mode == RedisMode::single || redis.mode == RedisMode::ring;
-  if (reader.context().faults.size() == faults && !available) {
-    reader.fault("mode",
-                 std::string(name_of(redis.mode)) + " is not available yet: give url or urls");
+  if (reader.context().faults.size() == faults) {
+    check_mode(reader, redis);
+    const bool by_url = redis.mode == RedisMode::single || redis.mode == RedisMode::ring;
+    if (by_url && tls.given("enabled")) {
+      tls.fault("enabled", "belongs to the modes sentinel and cluster; a URL says it by rediss://");
+    }
   }
   out = std::move(redis);
 }

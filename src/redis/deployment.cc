@@ -117,4 +117,9 @@ std::vector<std::string> target_names(const Deployment& deployment) {
 
 bool needs_tls(const Deployment& deployment) { return std::visit(NeedsTls{}, deployment.servers); }
 
+bool needs_sentinel_tls(const Deployment& deployment) {
+  const auto* const from = std::get_if<SentinelDeployment>(&deployment.servers);
+  return from != nullptr && std::ranges::any_of(from->sentinels, &ServerAddress::tls);
+}
+
 }  // namespace stint::redis

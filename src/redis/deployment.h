@@ -60,16 +60,17 @@ struct Deployment {
 // filled in.
 using PrepareServer = std::function<ServerOptions(std::string_view name)>;
 
-// For one event loop. `prepare` is called until it returns. Throws std::invalid_argument: see the
-// topologies.
+// For one event loop. `prepare` may be called as long as the topology lives. Throws
+// std::invalid_argument: see the topologies.
 [[nodiscard]] std::unique_ptr<Topology> make_topology(net::EventLoop& loop,
                                                       const Deployment& deployment,
                                                       const PrepareServer& prepare);
 
 // The names of the targets, as far as they are known before anybody was asked.
 [[nodiscard]] std::vector<std::string> target_names(const Deployment& deployment);
-// Whether Deployment::tls is used.
+// Whether Deployment::tls is used, and sentinel_tls.
 [[nodiscard]] bool needs_tls(const Deployment& deployment);
+[[nodiscard]] bool needs_sentinel_tls(const Deployment& deployment);
 
 // "10.0.0.1:6379/0", "ring of 3", "master mymaster of the sentinels 10.0.0.1:26379, ...": for logs,
 // no secrets.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "config/redis_nodes.h"
+
 namespace stint::config {
 namespace {
 
@@ -327,13 +329,74 @@ TEST(BootstrapRedis, PrefersTheAddressOfTheFile) {
             "redis://h");
 }
 
-TEST(BootstrapRedis, SentinelAndClusterAreNotAvailableYet) {
-  EXPECT_THAT(redis(", redis: {nodes: [\"h:1\"]}", {}),
-              ElementsAre("stint.yaml:2:36: ratelimit.redis.mode: cluster is not available yet: "
-                          "give url or urls"));
-  EXPECT_THAT(redis(", redis: {mode: sentinel, sentinels: [\"h:1\"], master_name: m}", {}),
-              ElementsAre("stint.yaml:2:43: ratelimit.redis.mode: sentinel is not available yet: "
-                          "give url or urls"));
+Redis good_redis(const std::string& block, const Environment& environment = {}) {
+  auto loaded = parse_bootstrap("stint.yaml", redis_text(block), environment);
+  EXPECT_TRUE(loaded.value) << block;
+  return loaded.value ? loaded.value->ratelimit.redis.value_or(Redis()) : Redis();
+}
+
+// "user:password@host:port", with tls and the database behind it.
+std::string text_of(const RedisUrl& server) {
+  return server.username + ":" + server.password + "@" + server.host + ":" +
+         std::to_string(server.port) + (server.tls ? " tls" : "") +
+         (server.database ? " " + std::to_string(*server.database) : "");
+}
+
+TEST(BootstrapRedis, SentinelsHaveAUserAndTlsOfTheirOwn) {
+  const Redis redis = good_redis(
+      ", redis: {sentinels: [\"a:1\", \"[::1]:2\"], master_name: m, username: u, password: p, "
+      "database: 3, sentinel_username: su, sentinel_password: sp, "
+      "tls: {enabled: true, ca_file: ca, verify: false}, sentinel_tls: {enabled: false}}");
+  EXPECT_EQ(redis.mode, RedisMode::sentinel);
+  EXPECT_EQ(redis.master_name, "m");
+  const RedisNodes nodes = sentinels_of(redis);
+  ASSERT_EQ(nodes.asked.size(), 2U);
+  EXPECT_EQ(text_of(nodes.asked[0]), "su:sp@a:1");
+  EXPECT_EQ(text_of(nodes.asked[1]), "su:sp@::1:2");
+  EXPECT_EQ(text_of(nodes.data), "u:p@:6379 tls 3");
+}
+
+TEST(BootstrapRedis, WhatSentinelTlsDoesNotSayIsThatOfTls) {
+  const std::string sentinels =
+      ", redis: {sentinels: [\"a:1\"], master_name: m, "
+      "tls: {enabled: true, ca_file: ca, verify: false}";
+  Redis redis = good_redis(sentinels + "}");
+  EXPECT_TRUE(sentinels_of(redis).asked[0].tls);
+  EXPECT_EQ(redis.sentinel_tls, redis.tls);
+  redis = good_redis(sentinels + ", sentinel_tls: {ca_file: other}}");
+  EXPECT_TRUE(redis.sentinel_tls_enabled);
+  EXPECT_EQ(redis.sentinel_tls.ca_file, "other");
+  EXPECT_FALSE(redis.sentinel_tls.verify);
+}
+
+TEST(BootstrapRedis, NodesOfAClusterHaveOneWayToLogIn) {
+  const auto nodes = [](const std::string& block) { return nodes_of(good_redis(block)); };
+  RedisNodes all = nodes(", redis: {nodes: [\"a:1\", \"rediss://u:p@b:2\"]}");
+  ASSERT_EQ(all.asked.size(), 2U);
+  EXPECT_EQ(text_of(all.asked[0]), "u:p@a:1 tls");
+  EXPECT_EQ(text_of(all.asked[1]), "u:p@b:2 tls");
+  EXPECT_EQ(text_of(all.data), "u:p@:6379 tls 0");
+  all = nodes(", redis: {nodes: [\"redis://b\"], username: u, password: p, database: 0}");
+  EXPECT_EQ(text_of(all.asked[0]), "u:p@b:6379");
+  all = nodes(", redis: {nodes: [\"a:1\"], tls: {enabled: true}}");
+  EXPECT_EQ(text_of(all.asked[0]), ":@a:1 tls");
+}
+
+TEST(BootstrapRedis, SentinelsAndNodesComeFromTheEnvironmentToo) {
+  const Redis found = good_redis("", {{"STINT_RATELIMIT__REDIS__SENTINELS", "a:1,b:2"},
+                                      {"STINT_RATELIMIT__REDIS__MASTER_NAME", "m"},
+                                      {"STINT_RATELIMIT__REDIS__SENTINEL_PASSWORD", "sp"},
+                                      {"STINT_RATELIMIT__REDIS__SENTINEL_TLS__ENABLED", "true"}});
+  EXPECT_EQ(found.mode, RedisMode::sentinel);
+  EXPECT_THAT(found.sentinels, ElementsAre("a:1", "b:2"));
+  EXPECT_EQ(found.sentinel_password, "sp");
+  EXPECT_TRUE(found.sentinel_tls_enabled);
+  EXPECT_THAT(good_redis("", {{"STINT_RATELIMIT__REDIS__NODES", "a:1,redis://b"}}).nodes,
+              ElementsAre("a:1", "redis://b"));
+  EXPECT_THAT(redis("", {{"STINT_RATELIMIT__REDIS__NODES", "a:1,redis://b/2"}}),
+              ElementsAre("environment variable STINT_RATELIMIT__REDIS__NODES: "
+                          "ratelimit.redis.nodes[1]: must have database 0: a Redis Cluster has no "
+                          "other"));
 }
 
 TEST(BootstrapRedis, IsReadWhole) {

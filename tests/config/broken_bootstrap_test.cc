@@ -200,6 +200,38 @@ constexpr Broken kRefusals[] = {
      "resources_file: r\nratelimit: {backend: redis, redis: {mode: sentinel, sentinels: "
      "[\"a:26379\"]}}\n",
      "stint.yaml:2:43: ratelimit.redis.mode: sentinel needs master_name"},
+    {"SentinelKeyOfAnotherMode",
+     "resources_file: r\nratelimit: {backend: redis, redis: {url: \"redis://a\", "
+     "sentinel_password: p}}\n",
+     "stint.yaml:2:74: ratelimit.redis.sentinel_password: belongs to mode sentinel, and this is "
+     "single"},
+    {"TlsBesideAUrl",
+     "resources_file: r\nratelimit: {backend: redis, redis: {url: \"redis://a\", tls: {enabled: "
+     "true}}}\n",
+     "stint.yaml:2:70: ratelimit.redis.tls.enabled: belongs to the modes sentinel and cluster; a "
+     "URL says it by rediss://"},
+    {"SentinelTlsWithoutKey",
+     "resources_file: r\nratelimit: {backend: redis, redis: {sentinels: [\"a:1\"], master_name: m, "
+     "sentinel_tls: {cert_file: c}}}\n",
+     "stint.yaml:2:99: ratelimit.redis.sentinel_tls.cert_file: needs its key_file"},
+    {"ClusterWithADatabase",
+     "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"a:1\"], database: 2}}\n",
+     "stint.yaml:2:63: ratelimit.redis.database: must be 0: a Redis Cluster has no other"},
+    {"ClusterNodeWithADatabase",
+     "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"a:1\", "
+     "\"redis://b/2\"]}}\n",
+     "stint.yaml:2:52: ratelimit.redis.nodes[1]: must have database 0: a Redis Cluster has no "
+     "other"},
+    {"ClusterNodesWithAndWithoutTls",
+     "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"redis://a\", "
+     "\"rediss://b\"]}}\n",
+     "stint.yaml:2:45: ratelimit.redis.nodes[0]: is redis://, and others are reached by TLS: write "
+     "rediss:// for all of them"},
+    {"ClusterNodesWithTwoPasswords",
+     "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"redis://:s3cret@a\", "
+     "\"redis://:0ther@b\"]}}\n",
+     "stint.yaml:2:66: ratelimit.redis.nodes[1]: has another user or password than those before "
+     "it: one holds for all nodes"},
     {"RingWithoutShards", "resources_file: r\nratelimit: {backend: redis, redis: {mode: ring}}\n",
      "stint.yaml:2:43: ratelimit.redis.mode: ring needs shards or urls"},
     {"KeyOfAnotherMode",
@@ -284,8 +316,6 @@ INSTANTIATE_TEST_SUITE_P(Refusals, BrokenBootstrap, testing::ValuesIn(kRefusals)
                          [](const auto& test) { return test.param.name; });
 
 constexpr Broken kNotYet[] = {
-    {"Redis", "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"h:1\"]}}\n",
-     "stint.yaml:2:36: ratelimit.redis.mode: cluster is not available yet: give url or urls"},
     {"Tls", "resources_file: r\nproxy: {tls: {cert_file: c, key_file: k}}\n",
      "stint.yaml:2:14: proxy.tls: not available yet"},
     {"DecisionHttp", "resources_file: r\ndecision: {http_addr: \":8081\"}\n",

@@ -75,6 +75,7 @@ redis::ServerOptions Servers::prepare(std::string_view name) {
   if (where.gone) {  // and is back
     where.gone = where.looked_at = false;
     where.degraded = true;
+    if (shared_.options.hooks.of_target) where.hooks = shared_.options.hooks.of_target(name);
     if (entered_) shared_.add_target(name, true);
   }
   redis::ServerOptions options;
@@ -183,6 +184,7 @@ void Servers::on_event(Site& where, const redis::ServerEvent& event) {
 void Servers::forget(Site& where) {
   if (where.gone) return;
   where.gone = true;
+  where.hooks = {};
   if (entered_) shared_.remove_target(where.name, where.degraded);
 }
 
