@@ -7,6 +7,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from support.deployments import ClusterDeployment, SentinelDeployment  # noqa: E402
 from support.gateway import Gateway, resources, stop_all  # noqa: E402
 from support.openai_shapes import openai_upstream  # noqa: E402
 from support.poll import until  # noqa: E402
@@ -45,10 +46,35 @@ def gateway(start, upstream):
     return start(resources(upstream.origin))
 
 
+@pytest.fixture(scope="session")
+def cluster_of_masters(tmp_path_factory):
+    """Three masters without replicas: whoever goes away is not replaced. Formed only once."""
+    cluster = ClusterDeployment(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.stop()
+
+
 @pytest.fixture
-def redis(tmp_path):
-    """A Redis of the test's own. Whatever was done, every key that is left expires by itself."""
-    server = RedisServer(tmp_path / "redis")
+def redis(request, tmp_path):
+    """A Redis of the test's own. Whatever was done, every key that is left expires by itself.
+
+    One server, unless the test is parametrized: see support.deployments.EVERY.
+    """
+    kind = getattr(request, "param", "single")
+    if kind == "cluster":
+        server = request.getfixturevalue("cluster_of_masters")
+        if not server.running():
+            server.start()
+        server.ask("FLUSHALL")
+        server.ask("CONFIG", "RESETSTAT")
+        yield server
+        if server.running():
+            server.assert_all_expire()
+        return
+    if kind == "sentinel":  # who watch it, and do not replace it
+        server = SentinelDeployment(tmp_path / "sentinel", replicas=0, down_after_ms=60_000)
+    else:
+        server = RedisServer(tmp_path / "redis")
     yield server
     try:
         if server.running():
@@ -63,7 +89,7 @@ def replicas(redis, start):
 
     def start_all(count, rows, environments=(), timeout_ms=2000, workers=2, **ratelimit):
         # A busy machine is no outage: tests of outages have a short time-out, others a long one.
-        server = {"url": redis.url, "timeout_ms": timeout_ms}
+        server = {**redis.settings, "timeout_ms": timeout_ms}
         settings = {
             "proxy": {"workers": workers},
             "ratelimit": {"backend": "redis", "redis": server, **ratelimit},

@@ -11,6 +11,7 @@ from datetime import datetime
 
 import pytest
 
+from support.deployments import EVERY
 from support.gateway import limit, resources
 from support.load import burst, chat_request
 from support.openai_shapes import completion, openai_upstream, usage, whole
@@ -20,6 +21,7 @@ SKEWS = (-420, 0, 1380)  # seconds
 REQUESTS = 3000
 MINUTE = 60
 TOKENS = 8  # of one request, as estimated and as used
+pytestmark = pytest.mark.parametrize("redis", EVERY, indirect=True)
 POLICY = "exact"
 
 

@@ -96,6 +96,8 @@ class RedisServer:
         self.folder.mkdir(exist_ok=True)
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
+        self.settings = {"url": self.url}  # of ratelimit.redis
+        self.shards = 1  # servers that count, each for itself
         self._password = password
         self._options = [*options, *(["--requirepass", password] if password else [])]
         self._process = None
@@ -110,17 +112,20 @@ class RedisServer:
         assert not self.running()
         with (self.folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    "redis-server",
-                    *("--bind", "127.0.0.1", "--port", str(self.port)),
-                    *("--save", "", "--appendonly", "no", "--dir", str(self.folder)),
-                    *self._options,
-                ],
+                self._command(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
         until(self._answers, "redis-server answers", 10)
+
+    def _command(self):
+        return [
+            "redis-server",
+            *("--bind", "127.0.0.1", "--port", str(self.port)),
+            *("--save", "", "--appendonly", "no", "--dir", str(self.folder)),
+            *self._options,
+        ]
 
     def running(self):
         return self._process is not None and self._process.poll() is None
@@ -160,13 +165,16 @@ class RedisServer:
 
     def ask(self, *words):
         """One command; over a new connection if the last one was lost."""
-        if self._client is None:
+        kept = self._client is not None
+        if not kept:
             self._client = _Client(self.port, self._password)
         try:
             return self._client.ask(*words)
         except OSError:
             self._forget_client()
-            raise
+            if not kept:
+                raise
+        return self.ask(*words)
 
     def _forget_client(self):
         if self._client is not None:
