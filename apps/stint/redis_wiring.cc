@@ -15,6 +15,7 @@ namespace {
 constexpr Duration kCheck = std::chrono::seconds{2};
 constexpr Duration kLook = std::chrono::milliseconds{10};
 constexpr Duration kTellEvery = std::chrono::seconds{10};
+constexpr Duration kTrouble = std::chrono::milliseconds{200};
 
 Duration handover_of(const redis::Deployment& deployment) {
   const auto* ring = std::get_if<redis::RingDeployment>(&deployment.servers);
@@ -151,11 +152,16 @@ void RedisWiring::tell() {
   const Duration now = system_clock().steady_now();
   for (const store::RedisTargetHealth& target : store_->health()) {
     Logged& logged = logged_[target.name];
+    if (!target.degraded) logged.trouble_since.reset();
     if (logged.away == target.degraded) continue;
     if (target.degraded && target.text == store::kNotConnectedYet) continue;
-    std::optional<Duration>& last = target.degraded ? logged.away_at : logged.back_at;
-    if (last && now - *last < kTellEvery) continue;
-    last = now;
+    // A connection that is lost and at once made again is nothing to tell about.
+    if (target.degraded && !logged.trouble_since) logged.trouble_since = now;
+    if (target.degraded && now - *logged.trouble_since < kTrouble) continue;
+    if (target.degraded) {
+      if (logged.away_at && now - *logged.away_at < kTellEvery) continue;
+      logged.away_at = now;
+    }
     logged.away = target.degraded;
     if (target.degraded) {
       log_.warn("redis is away: the outage rule decides",

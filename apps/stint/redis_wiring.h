@@ -40,7 +40,7 @@ class RedisWiring {
   // meant. Error: what cannot be used; nothing has changed. After the loops were started.
   [[nodiscard]] std::expected<std::vector<std::string>, std::string> reload(
       const config::Redis& redis);
-  // Logs how servers stand when that has changed; of each at most a line of a kind in ten seconds.
+  // Logs how servers stand when that has changed; that one is away at most once in ten seconds.
   // To be called a few times a second, on one thread.
   void tell();
 
@@ -61,8 +61,8 @@ class RedisWiring {
   // What was logged of a server last, and when.
   struct Logged {
     std::optional<bool> away{};
+    std::optional<Duration> trouble_since{};  // it is in trouble, and that was not logged
     std::optional<Duration> away_at{};
-    std::optional<Duration> back_at{};
   };
 
   config::Redis redis_;

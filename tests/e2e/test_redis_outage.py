@@ -99,13 +99,15 @@ class TestLocal:
             told = [(kind, *server) for kind, server in zip(kinds, of_server)]
             assert len(told) == len(set(told)), gateway.log()
 
+    def is_told_back(self, log):
+        return log.rindex("redis counts") > log.rindex("redis is away")
+
     def check_after(self, gateways, back):
         wait_shared(gateways, back)
         until(lambda: not any(gateway.degraded() for gateway in gateways), "all are well", 1)
         for gateway in gateways:
             assert gateway.metric("stint_store_degraded") == 0
-            log = gateway.wait_log("redis counts")
-            assert log.rindex("redis counts") > log.rindex("redis is away")
+            until(lambda gateway=gateway: self.is_told_back(gateway.log()), "it is told", 2)
         before = fallbacks(gateways)
         assert count_together(gateways)
         assert fallbacks(gateways) == before
