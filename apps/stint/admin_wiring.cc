@@ -8,6 +8,7 @@
 
 #include "config/shards.h"
 #include "net/listener.h"
+#include "redis/cluster.h"
 #include "stint/hash_ring.h"
 
 namespace stint::app {
@@ -52,6 +53,7 @@ class RedisPlaces final : public admin::Places {
       }
       ring.shards.push_back(std::move(shown));
     }
+    if (known.shards.empty()) add_found(ring);
     return ring;
   }
 
@@ -64,10 +66,26 @@ class RedisPlaces final : public admin::Places {
   }
 
   [[nodiscard]] std::string shard_of(std::string_view bucket_key) const override {
-    return std::string(now().ring.node(bucket_key).value_or(""));
+    const Known& known = now();
+    if (known.shards.empty()) return store_.target_of(bucket_key);
+    return std::string(known.ring.node(bucket_key).value_or(""));
   }
 
  private:
+  // The servers that Sentinels or nodes of a Cluster have named.
+  void add_found(admin::Ring& ring) const {
+    const bool cluster = ring.mode == "cluster";
+    for (const store::RedisTargetHealth& target : store_.health()) {
+      if (cluster && target.name == redis::Cluster::kNowhere) continue;
+      admin::Shard shown{.name = target.name};
+      if (cluster) {
+        shown.address = target.name;
+        shown.share.reset();
+      }
+      ring.shards.push_back(std::move(shown));
+    }
+  }
+
   struct Known {
     explicit Known(const config::Redis& of)
         : redis(of),

@@ -15,6 +15,13 @@ namespace stint {
 struct RedisOptions {
   // redis://[user:password@]host[:port][/database], rediss:// for TLS.
   std::string url{};
+  // Of the Sentinels that watch the master, all of them; with their ports, as `url`, and with how
+  // to log in there. The host of `url` is then the name of the master, and the rest of it says how
+  // to log in at the master: "redis://user:password@mymaster/0". Empty: there are none.
+  std::vector<std::string> sentinels{};
+  // Instead of `url`: some nodes of a Redis Cluster, as URLs, to ask for the others. How to log in
+  // is said by the first, for all. Empty: it is none.
+  std::vector<std::string> cluster_nodes{};
   // What all keys begin with. Processes share counters if server, prefix and policies are the same.
   std::string key_prefix = "stint";
   // How long an admission waits for the server at most, from the call on. 1 ms or more.
@@ -24,8 +31,8 @@ struct RedisOptions {
   Duration connect_wait{0};
   // How many processes share the server, assumed while it was never reached. 1 or more.
   std::int64_t replicas = 1;
-  // Of rediss://: whom to trust (empty: the system's certificates), and a client certificate with
-  // its key. PEM files. `tls_verify` off takes any certificate: for tests only.
+  // Of every rediss://: whom to trust (empty: the system's certificates), and a client certificate
+  // with its key. PEM files. `tls_verify` off takes any certificate: for tests only.
   std::string tls_ca_file{};
   std::string tls_cert_file{};
   std::string tls_key_file{};

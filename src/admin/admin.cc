@@ -187,7 +187,7 @@ Admin::Answer Admin::ring() const {
     one["address"] = text_or_null(shard.address);
     one["weight"] = shard.weight;
     one["points"] = shard.points == 0 ? json::value(nullptr) : json::value(shard.points);
-    one["share"] = shard.share;
+    one["share"] = shard.share ? json::value(*shard.share) : json::value(nullptr);
     all.push_back(std::move(one));
   }
   json::object body;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,15 +15,16 @@ namespace stint::admin {
 // One server, or this process.
 struct Shard {
   std::string name;
-  std::string address{};  // host:port/database, no secrets; empty: this process
+  // host:port/database, no secrets; empty: this process, or whichever is the master.
+  std::string address{};
   double weight = 1.0;
-  std::size_t points = 0;  // on the ring; 0: there is none
-  double share = 1.0;      // of all buckets
+  std::size_t points = 0;             // on the ring; 0: there is none
+  std::optional<double> share = 1.0;  // of all buckets; nothing: not known
 };
 
 struct Ring {
   std::string backend;    // "memory", "redis"
-  std::string mode;       // "memory", "single", "ring"
+  std::string mode;       // "memory", "single", "sentinel", "cluster", "ring"
   int virtual_nodes = 0;  // 0: there is no ring
   std::vector<Shard> shards{};
 };

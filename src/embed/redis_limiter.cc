@@ -9,7 +9,7 @@
 #include "base/entropy.h"
 #include "base/mutex.h"
 #include "net/event_loop.h"
-#include "redis/single.h"
+#include "redis/deployment.h"
 #include "redis/url.h"
 #include "stint/redis.h"
 #include "store/redis/redis_store.h"
@@ -41,17 +41,12 @@ class Connected {
 
 class Runtime {
  public:
-  Runtime(store::RedisStoreOptions options, redis::ServerAddress address, Duration connect_timeout,
-          std::shared_ptr<const net::TlsClientContext> tls)
+  Runtime(store::RedisStoreOptions options, const redis::Deployment& deployment)
       : renew_every_(options.lease_ttl / 9),
         store_(std::make_shared<RedisStore>(std::move(options), system_clock(),
                                             base::system_entropy())) {
     store_->add_loop(loop_, [&](net::EventLoop& on, const RedisStore::Prepare& prepare) {
-      redis::ServerOptions server = prepare(redis::to_string(address));
-      server.address = address;
-      server.tls = tls;
-      server.connect_timeout = connect_timeout;
-      return std::make_unique<redis::Single>(on, std::move(server));
+      return redis::make_topology(on, deployment, prepare);
     });
   }
 
@@ -117,6 +112,61 @@ Result<void> check(const RedisOptions& redis, const LimiterOptions& options) {
   return {};
 }
 
+Result<std::vector<redis::ServerAddress>> addresses_of(const std::vector<std::string>& urls,
+                                                       const char* field) {
+  std::vector<redis::ServerAddress> addresses;
+  for (const std::string& url : urls) {
+    auto address = redis::parse_url(url);
+    if (!address) return invalid(field, address.error());
+    addresses.push_back(std::move(*address));
+  }
+  return addresses;
+}
+
+Result<redis::ClusterDeployment> cluster_of(const RedisOptions& options) {
+  if (!options.url.empty()) return invalid("redis.url", "stands beside cluster_nodes");
+  if (!options.sentinels.empty()) return invalid("redis.sentinels", "stand beside cluster_nodes");
+  auto nodes = addresses_of(options.cluster_nodes, "redis.cluster_nodes");
+  if (!nodes) return std::unexpected(std::move(nodes.error()));
+  for (const redis::ServerAddress& node : *nodes) {
+    if (node.database != 0) {
+      return invalid("redis.cluster_nodes", "must have database 0: a Cluster has no other");
+    }
+  }
+  redis::ServerAddress login = nodes->front();
+  return redis::ClusterDeployment{.nodes = std::move(*nodes), .login = std::move(login)};
+}
+
+Result<redis::Deployment> deployment_of(const RedisOptions& options) {
+  redis::Deployment deployment;
+  if (!options.cluster_nodes.empty()) {
+    auto cluster = cluster_of(options);
+    if (!cluster) return std::unexpected(std::move(cluster.error()));
+    deployment.servers = std::move(*cluster);
+  } else {
+    auto address = redis::parse_url(options.url);
+    if (!address) return invalid("redis.url", address.error());
+    auto sentinels = addresses_of(options.sentinels, "redis.sentinels");
+    if (!sentinels) return std::unexpected(std::move(sentinels.error()));
+    if (sentinels->empty()) {
+      deployment.servers = redis::SingleDeployment{std::move(*address)};
+    } else {
+      std::string name = address->host;
+      deployment.servers = redis::SentinelDeployment{.sentinels = std::move(*sentinels),
+                                                     .master_name = std::move(name),
+                                                     .master = std::move(*address)};
+    }
+  }
+  if (!redis::needs_tls(deployment) && !redis::needs_sentinel_tls(deployment)) return deployment;
+  auto tls = net::TlsClientContext::create({.ca_file = options.tls_ca_file,
+                                            .cert_file = options.tls_cert_file,
+                                            .key_file = options.tls_key_file,
+                                            .verify = options.tls_verify});
+  if (!tls) return invalid("redis.tls", tls.error().text);
+  deployment.tls = deployment.sentinel_tls = std::move(*tls);
+  return deployment;
+}
+
 }  // namespace
 
 // What Limiter is a friend of: makes one of a core.
@@ -127,19 +177,10 @@ struct admission::MakeLimiter {
 Result<Limiter> create_redis_limiter(const std::vector<Policy>& policies, const RedisOptions& redis,
                                      LimiterOptions options) {
   if (auto ok = check(redis, options); !ok) return std::unexpected(std::move(ok.error()));
-  auto address = redis::parse_url(redis.url);
-  if (!address) return invalid("redis.url", address.error());
+  auto deployment = deployment_of(redis);
+  if (!deployment) return std::unexpected(std::move(deployment.error()));
   auto table = policy::Table::create(policies);
   if (!table) return std::unexpected(std::move(table.error()));
-  std::shared_ptr<const net::TlsClientContext> tls;
-  if (address->tls) {
-    auto made = net::TlsClientContext::create({.ca_file = redis.tls_ca_file,
-                                               .cert_file = redis.tls_cert_file,
-                                               .key_file = redis.tls_key_file,
-                                               .verify = redis.tls_verify});
-    if (!made) return invalid("redis.tls", made.error().text);
-    tls = std::move(*made);
-  }
 
   store::RedisStoreOptions store;
   store.key_prefix = redis.key_prefix;
@@ -152,8 +193,7 @@ Result<Limiter> create_redis_limiter(const std::vector<Policy>& policies, const 
   store.hooks.on_degraded = [connected](std::string_view, bool degraded, std::string_view) {
     if (!degraded) connected->set();
   };
-  auto runtime = std::make_shared<Runtime>(std::move(store), *address, std::chrono::seconds{1},
-                                           std::move(tls));
+  auto runtime = std::make_shared<Runtime>(std::move(store), *deployment);
   auto core = std::make_unique<LimiterCore>(runtime->store(), std::move(*table), system_clock(),
                                             options.concurrency_ttl, base::system_entropy());
   runtime->start(*core);

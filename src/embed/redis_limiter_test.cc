@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "stint/redis.h"
+#include "tests/integration/cluster_servers.h"
 #include "tests/integration/redis_testing.h"
+#include "tests/integration/sentinel_servers.h"
 
 namespace stint {
 namespace {
@@ -100,6 +103,51 @@ TEST(RedisLimiter, SaysWhichOptionIsWrong) {
   LimiterOptions options;
   options.clock = &system_clock();
   EXPECT_EQ(create_redis_limiter({}, redis, options).error().field, "clock");
+  redis.sentinels = {"redis://s:26379", "s:26379"};
+  EXPECT_EQ(create_redis_limiter({}, redis).error().field, "redis.sentinels");
+  redis.cluster_nodes = {"redis://n"};
+  EXPECT_EQ(create_redis_limiter({}, redis).error().field, "redis.url");
+  redis.url.clear();
+  EXPECT_EQ(create_redis_limiter({}, redis).error().field, "redis.sentinels");
+  redis.sentinels.clear();
+  redis.cluster_nodes = {"redis://n/1"};
+  EXPECT_EQ(create_redis_limiter({}, redis).error().field, "redis.cluster_nodes");
+}
+
+std::string url_of(const RedisServer& server) {
+  return "redis://127.0.0.1:" + std::to_string(server.port());
+}
+
+void expect_ten_admitted(const RedisOptions& redis) {
+  Limiter first = create_redis_limiter(ten_a_day(), redis).value();
+  Limiter second = create_redis_limiter(ten_a_day(), redis).value();
+  int admitted = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto admission = (i % 2 == 0 ? first : second).admit({});
+    ASSERT_TRUE(admission);
+    admitted += admission->admitted();
+    if (admission->admitted()) EXPECT_TRUE(admission->reservation.commit());
+  }
+  EXPECT_EQ(admitted, 10);
+}
+
+TEST(RedisLimiter, BehindSentinels) {
+  redis_testing::SentinelServers servers;
+  RedisOptions redis;
+  redis.url = std::string("redis://") + redis_testing::SentinelServers::kName;
+  for (const std::size_t i : {0U, 1U, 2U}) redis.sentinels.push_back(url_of(servers.sentinel(i)));
+  redis.timeout = 5s;
+  redis.connect_wait = 10s;
+  expect_ten_admitted(redis);
+}
+
+TEST(RedisLimiter, InACluster) {
+  redis_testing::ClusterServers servers;
+  RedisOptions redis;
+  redis.cluster_nodes = {url_of(servers.node(4))};
+  redis.timeout = 5s;
+  redis.connect_wait = 10s;
+  expect_ten_admitted(redis);
 }
 
 }  // namespace

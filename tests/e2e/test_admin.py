@@ -180,6 +180,28 @@ class TestPlaces:
         assert "ignored" not in json.dumps(admin.get("/config"))
         redis.ask("CONFIG", "SET", "requirepass", "")
 
+    @pytest.mark.parametrize("redis", ["sentinel", "cluster"], indirect=True)
+    def test_servers_that_were_found(self, start, upstream, redis):
+        server = {**redis.settings, "timeout_ms": 2000}
+        admin = Admin(ratelimit={"backend": "redis", "redis": server})
+        gateway = start(resources(upstream.origin, key_limit={"rpd": 5}), admin.settings)
+        until(lambda: not gateway.degraded(), "it counts in Redis")
+        ring = admin.get("/ring")
+        names = [shard["name"] for shard in ring["shards"]]
+        if ring["mode"] == "sentinel":
+            assert names == ["mymaster"]
+            assert ring["shards"][0]["address"] is None
+            owner = "mymaster"
+        else:
+            assert sorted(names) == sorted(f"127.0.0.1:{node.port}/0" for node in redis.masters)
+            owner = f"127.0.0.1:{redis.owner('api_keys/test').port}/0"
+        assert admin.get("/location", key="api_keys/test")["shard"] == owner
+        assert gateway.chat().status == 200
+        assert [bucket["shard"] for bucket in admin.buckets()] == [owner]
+        reset = admin.ask("POST", "/reset", body={"pattern": "*"}).json()
+        assert reset["complete"] is True
+        assert admin.buckets() == []
+
     @pytest.mark.parametrize("how", ["kill", "stop"])
     def test_a_redis_that_is_away_is_told(self, start, upstream, redis, how):
         server = {"url": redis.url, "timeout_ms": 200}

@@ -31,6 +31,11 @@ class Port {
   // Other servers from soon on: see RedisStore::replace. After `start`.
   void replace(const RedisStore::MakeTopology& make, Duration timeout);
 
+  // See RedisStore.
+  [[nodiscard]] std::string target_of(std::string_view bucket_key) {
+    return std::string(servers_->topology().route(bucket_key).target->name());
+  }
+
   // See RateStore.
   void ask(AdmissionRecord& record, bool look, Done done);
   void settle(AdmissionRecord& record, Settled done);

@@ -105,6 +105,13 @@ StoreStats RedisStore::stats() const {
 
 std::vector<RedisTargetHealth> RedisStore::health() const { return impl_->shared.health(); }
 
+std::string RedisStore::target_of(std::string_view bucket_key) const {
+  for (const auto& port : impl_->ports) {
+    if (port->loop().executor().running_in_this_thread()) return port->target_of(bucket_key);
+  }
+  return {};
+}
+
 std::int64_t RedisStore::replicas() const noexcept { return impl_->shared.replicas(); }
 
 }  // namespace stint::store

@@ -108,6 +108,9 @@ class RedisStore final : public RateStore {
   [[nodiscard]] StoreStats stats() const override;
 
   [[nodiscard]] std::vector<RedisTargetHealth> health() const;
+  // The name of the target that has the bucket, whether there is one or not. On the thread of one
+  // of the loops.
+  [[nodiscard]] std::string target_of(std::string_view bucket_key) const;
   // The number of live replicas as last heard.
   [[nodiscard]] std::int64_t replicas() const noexcept;
 
