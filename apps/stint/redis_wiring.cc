@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/entropy.h"
+#include "base/hash.h"
 #include "redis_deployment.h"
 
 namespace stint::app {
@@ -15,6 +16,7 @@ namespace {
 constexpr Duration kCheck = std::chrono::seconds{2};
 constexpr Duration kLook = std::chrono::milliseconds{10};
 constexpr Duration kTellEvery = std::chrono::seconds{10};
+constexpr Duration kShowKeysEvery = std::chrono::seconds{1};
 constexpr Duration kTrouble = std::chrono::milliseconds{200};
 
 Duration handover_of(const redis::Deployment& deployment) {
@@ -57,9 +59,11 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
 store::RedisStoreHooks RedisWiring::hooks() {
   store::RedisStoreHooks hooks;
   hooks.of_target = [this](std::string_view target) {
-    show(target);
     const gateway::ShardMetrics shard(metrics_, target);  // counts into the same series
     store::RedisTargetHooks of_target;
+    of_target.on_bucket = [keys = show(target), seed = hash_seed_](std::string_view bucket_key) {
+      keys->add(base::hash(bucket_key, seed), system_clock().steady_now());
+    };
     of_target.on_latency = [shard](Duration took) { shard.answered(took); };
     of_target.on_decided = [shard](Outcome outcome) {
       shard.decided(outcome);
@@ -82,18 +86,27 @@ store::RedisStoreHooks RedisWiring::hooks() {
   return hooks;
 }
 
-void RedisWiring::show(std::string_view server) {
+std::shared_ptr<observe::DistinctCounter> RedisWiring::show(std::string_view server) {
   const base::MutexLock lock(mutex_);
-  if (shards_.contains(server)) return;
-  const auto shard =
-      shards_.emplace(std::string(server), gateway::ShardMetrics(metrics_, server)).first;
-  shard->second.set_degraded(true);  // until it is connected
+  const auto known = shards_.find(server);
+  if (known != shards_.end()) return known->second.keys;
+  Shard shard{gateway::ShardMetrics(metrics_, server),
+              std::make_shared<observe::DistinctCounter>()};
+  shard.metrics.set_degraded(true);  // until it is connected
+  return shards_.emplace(std::string(server), std::move(shard)).first->second.keys;
 }
 
 void RedisWiring::set_degraded(std::string_view server, bool degraded) const {
   const base::MutexLock lock(mutex_);
   const auto shard = shards_.find(server);
-  if (shard != shards_.end()) shard->second.set_degraded(degraded);
+  if (shard != shards_.end()) shard->second.metrics.set_degraded(degraded);
+}
+
+void RedisWiring::show_keys(Duration now) {
+  if (now - keys_shown_at_ < kShowKeysEvery) return;
+  keys_shown_at_ = now;
+  const base::MutexLock lock(mutex_);
+  for (const auto& [name, shard] : shards_) shard.metrics.set_keys(shard.keys->estimate(now));
 }
 
 void RedisWiring::set_longest_window(Duration window) {
@@ -150,6 +163,7 @@ std::expected<std::vector<std::string>, std::string> RedisWiring::reload(
 
 void RedisWiring::tell() {
   const Duration now = system_clock().steady_now();
+  show_keys(now);
   for (const store::RedisTargetHealth& target : store_->health()) {
     Logged& logged = logged_[target.name];
     if (!target.degraded) logged.trouble_since.reset();

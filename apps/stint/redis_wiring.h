@@ -1,6 +1,7 @@
 // The store in Redis as the configuration asks for it.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <functional>
 #include <map>
@@ -10,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/entropy.h"
 #include "base/mutex.h"
 #include "config/bootstrap.h"
 #include "gateway/store_health.h"
 #include "gateway/store_metrics.h"
+#include "observe/distinct.h"
 #include "observe/log.h"
 #include "observe/metrics.h"
 #include "redis/deployment.h"
@@ -40,7 +43,8 @@ class RedisWiring {
   // meant. Error: what cannot be used; nothing has changed. After the loops were started.
   [[nodiscard]] std::expected<std::vector<std::string>, std::string> reload(
       const config::Redis& redis);
-  // Logs how servers stand when that has changed; that one is away at most once in ten seconds.
+  // Logs how servers stand when that has changed, that one is away at most once in ten seconds; and
+  // brings the metrics up to date that nobody else does.
   // To be called a few times a second, on one thread.
   void tell();
 
@@ -50,19 +54,29 @@ class RedisWiring {
 
  private:
   RedisWiring(config::Redis redis, observe::Metrics& metrics, const observe::Log& log)
-      : redis_(std::move(redis)), metrics_(metrics), log_(log) {}
+      : redis_(std::move(redis)),
+        metrics_(metrics),
+        log_(log),
+        hash_seed_(base::system_entropy().next()) {}
   [[nodiscard]] store::RedisStoreHooks hooks();
   [[nodiscard]] std::vector<std::string> warnings(const redis::Deployment& next) const;
   [[nodiscard]] store::RedisStore::MakeTopology make() const;
   // Shown from now on, until the store has the server no more.
-  void show(std::string_view server);
+  std::shared_ptr<observe::DistinctCounter> show(std::string_view server);
   void set_degraded(std::string_view server, bool degraded) const;
+  void show_keys(Duration now);
 
   // What was logged of a server last, and when.
   struct Logged {
     std::optional<bool> away{};
     std::optional<Duration> trouble_since{};  // it is in trouble, and that was not logged
     std::optional<Duration> away_at{};
+  };
+
+  // What is shown of a server.
+  struct Shard {
+    gateway::ShardMetrics metrics;
+    std::shared_ptr<observe::DistinctCounter> keys;
   };
 
   config::Redis redis_;
@@ -72,8 +86,10 @@ class RedisWiring {
   Duration longest_window_ = std::chrono::hours{1};
   Duration handing_over_until_{0};  // steady time
   std::map<std::string, Logged, std::less<>> logged_;
+  Duration keys_shown_at_{0};
+  const std::uint64_t hash_seed_;
   mutable base::Mutex mutex_;
-  std::map<std::string, gateway::ShardMetrics, std::less<>> shards_ STINT_GUARDED_BY(mutex_);
+  std::map<std::string, Shard, std::less<>> shards_ STINT_GUARDED_BY(mutex_);
   std::shared_ptr<store::RedisStore> store_;
 };
 

@@ -26,7 +26,11 @@ ShardMetrics::ShardMetrics(observe::Metrics& metrics, std::string_view shard)
                                  {{"shard", shard}})),
       degraded_(metrics.gauge("stint_store_degraded",
                               "1 while a server does not answer and the outage rule decides.",
-                              {{"shard", shard}})) {}
+                              {{"shard", shard}})),
+      keys_(metrics.gauge("stint_shard_keys",
+                          "Different buckets this process asked the server about in the last "
+                          "minute, about.",
+                          {{"shard", shard}})) {}
 
 void ShardMetrics::decided(Outcome outcome) const noexcept {
   switch (outcome) {

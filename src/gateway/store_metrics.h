@@ -1,6 +1,8 @@
 // The metrics of a store across a network, by server.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "observe/metrics.h"
@@ -25,6 +27,8 @@ class ShardMetrics {
   // A charge or settlement whose outcome nobody knows.
   void lost_track() const noexcept { unknown_.add(); }
   void set_degraded(bool degraded) const noexcept { degraded_.set(degraded ? 1 : 0); }
+  // How many different buckets it was asked about in the last minute, about.
+  void set_keys(std::size_t keys) const noexcept { keys_.set(static_cast<std::int64_t>(keys)); }
 
  private:
   observe::Counter admitted_;
@@ -34,6 +38,7 @@ class ShardMetrics {
   observe::Counter unknown_;
   observe::Histogram latency_;
   observe::Gauge degraded_;
+  observe::Gauge keys_;
 };
 
 }  // namespace stint::gateway

@@ -118,6 +118,10 @@ class TestShards:
         assert one and other
         assert not one & other
         assert len(one | other) == 20
+        for server, its in zip(servers, (one, other)):  # each gateway was asked about all of them
+            name = f"127.0.0.1:{server.port}/0"
+            keys = lambda: gateways[0].metric("stint_shard_keys", shard=name)  # noqa: E731
+            until(lambda: abs(keys() - len(its)) <= 1, f"{len(its)} keys are seen", 3)
 
     def test_one_url_is_a_single_server(self, shards, start_on, start, upstream):
         (server,) = shards(1)

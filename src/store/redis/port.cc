@@ -157,6 +157,7 @@ void Port::ask_where_it_is(AdmissionRecord& record, bool look, Done done) {
           part, Admission::Part{{}, &of, &of.target(), &of.target_hooks(), &of.clock(), {}});
     }
     part->buckets.push_back(static_cast<std::uint16_t>(i));
+    if (part->hooks->on_bucket && !look) part->hooks->on_bucket(record.buckets[i].key);
   }
   admission->pending = admission->parts.size();
   for (std::size_t i = 0; i < admission->parts.size(); ++i) {

@@ -24,6 +24,8 @@ struct RedisTargetHooks {
   std::function<void(Duration)> on_latency{};
   // One admission, or what of it this target decides. Undecided: the outage rule went on.
   std::function<void(Outcome)> on_decided{};
+  // It is asked about this bucket, by an admission.
+  std::function<void(std::string_view bucket_key)> on_bucket{};
   // Charges of which nobody knows whether they were made; they are never given back.
   std::function<void(std::size_t)> on_unknown_charges{};
 };
