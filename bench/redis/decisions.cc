@@ -1,6 +1,7 @@
 // Decisions a second of the store in Redis, on one event loop. run.py starts it.
-//   decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING
-// Several URLs are the shards of a ring.
+//   decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING [IN_FLIGHT]
+// Several URLs are the shards of a ring, or with "cluster:" in front all masters of a Cluster, with
+// as many slots each. IN_FLIGHT: calls of one lane; with as many as OUTSTANDING nothing is batched.
 // Prints one line: "decisions seconds own_cpu_seconds median_us p99_us calls".
 #include <sys/resource.h>
 
@@ -17,6 +18,7 @@
 #include "base/entropy.h"
 #include "net/event_loop.h"
 #include "redis/deployment.h"
+#include "redis/slots.h"
 #include "store/redis/redis_store.h"
 
 namespace {
@@ -56,13 +58,25 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Keys whose neighbours are on different shards, if there are several.
-std::vector<std::string> keys_of(const Scenario& scenario, const HashRing* ring) {
+// Which server has a key.
+std::size_t place_of(const redis::Deployment& deployment, const std::string& key) {
+  if (const auto* ring = std::get_if<redis::RingDeployment>(&deployment.servers)) {
+    return ring->ring->node_index(key).value();
+  }
+  if (const auto* cluster = std::get_if<redis::ClusterDeployment>(&deployment.servers)) {
+    return redis::slot_of(key) * cluster->nodes.size() / redis::kSlots;
+  }
+  return 0;
+}
+
+// Keys whose neighbours are on different servers, if there are several.
+std::vector<std::string> keys_of(const Scenario& scenario, const redis::Deployment& deployment) {
+  const bool several = !std::holds_alternative<redis::SingleDeployment>(deployment.servers);
   std::vector<std::string> keys;
   for (std::size_t i = 0; keys.size() < scenario.buckets; ++i) {
     std::string key = "bench:key=" + std::to_string(i);
-    const bool apart = ring == nullptr || scenario.asked == 1 || keys.empty() ||
-                       ring->node_index(key).value() != ring->node_index(keys.back()).value();
+    const bool apart = !several || scenario.asked == 1 || keys.empty() ||
+                       place_of(deployment, key) != place_of(deployment, keys.back());
     if (apart) keys.push_back(std::move(key));
   }
   return keys;
@@ -173,17 +187,24 @@ net::Task<void> run(net::EventLoop& loop, store::RedisStore& store, Load& load, 
 }
 
 redis::Deployment deployment_of(std::string_view urls) {
+  constexpr std::string_view kCluster = "cluster:";
+  const bool cluster = urls.starts_with(kCluster);
+  if (cluster) urls.remove_prefix(kCluster.size());
   redis::Deployment deployment;
+  redis::ClusterDeployment nodes;
   redis::RingDeployment from;
   HashRing ring = HashRing::create().value();
   for (std::size_t at = 0; at < urls.size();) {
     const std::size_t end = std::min(urls.find(',', at), urls.size());
     const redis::ServerAddress address = redis::parse_url(urls.substr(at, end - at)).value();
+    nodes.nodes.push_back(address);
     from.shards.push_back({redis::to_string(address), address});
     (void)ring.add_node(from.shards.back().name);
     at = end + 1;
   }
-  if (from.shards.size() == 1) {
+  if (cluster) {
+    deployment.servers = std::move(nodes);
+  } else if (from.shards.size() == 1) {
     deployment.servers = redis::SingleDeployment{from.shards[0].address};
   } else {
     from.ring = std::make_shared<const HashRing>(std::move(ring));
@@ -195,18 +216,19 @@ redis::Deployment deployment_of(std::string_view urls) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING\n");
+  if (argc != 5 && argc != 6) {
+    std::fprintf(stderr,
+                 "usage: decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING [IN_FLIGHT]\n");
     return 2;
   }
   const redis::Deployment deployment = deployment_of(argv[1]);
-  const auto* ring = std::get_if<redis::RingDeployment>(&deployment.servers);
   const Scenario asked = scenario(argv[2]);
   const Duration span{static_cast<std::int64_t>(std::atof(argv[3]) * 1e6)};
   net::EventLoop loop;
   std::size_t calls = 0;
   store::RedisStoreOptions options;
   options.timeout = std::chrono::seconds{5};
+  if (argc == 6) options.calls_in_flight = static_cast<std::size_t>(std::atol(argv[5]));
   options.hooks.of_target = [&](std::string_view) {
     return store::RedisTargetHooks{.on_latency = [&](Duration) { ++calls; }};
   };
@@ -215,7 +237,7 @@ int main(int argc, char** argv) {
     return redis::make_topology(on, deployment, prepare);
   });
   store.start(loop);
-  Load load(loop, store, asked, keys_of(asked, ring == nullptr ? nullptr : ring->ring.get()),
+  Load load(loop, store, asked, keys_of(asked, deployment),
             static_cast<std::size_t>(std::atol(argv[4])));
   net::TaskGroup tasks(loop);
   tasks.start(run(loop, store, load, span, calls));

@@ -27,12 +27,12 @@ def free_port():
 
 
 class Server:
-    def __init__(self, core):
+    def __init__(self, core, *options):
         self.port = free_port()
         self.folder = tempfile.mkdtemp()
         self.process = subprocess.Popen(
             ["taskset", "-c", core, "redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
-             "--save", "", "--appendonly", "no", "--dir", self.folder],
+             "--save", "", "--appendonly", "no", "--dir", self.folder, *options],
             stdout=subprocess.DEVNULL)
         for _ in range(200):
             if self.cli("PING", check=False) == "PONG":

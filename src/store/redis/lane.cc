@@ -60,9 +60,9 @@ void Lane::change(Change change, ChangedDone done) {
 
 void Lane::pump() {
   // Answers may come before a call returns, and those who get them may ask again.
-  if (pumping_ || (pause_ && pause_->armed())) return;
+  if (pumping_) return;
   pumping_ = true;
-  while (in_flight_ < options_.calls_in_flight && send_next()) {
+  while (!paused() && in_flight_ < options_.calls_in_flight && send_next()) {
   }
   pumping_ = false;
 }

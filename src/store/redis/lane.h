@@ -128,6 +128,7 @@ class Lane {
   // Whether the error is one after which the batch goes on; it was taken then.
   [[nodiscard]] bool go_on(Batch& batch, const redis::CallError& error);
   void pause();
+  [[nodiscard]] bool paused() const noexcept { return pause_ && pause_->armed(); }
   // Puts what has time left, and may go on, in front of the queues of `to`; the rest is answered.
   template <class MayGoOn>
   void send_again(Batch& batch, Lane& to, const std::string& why, MayGoOn may_go_on);

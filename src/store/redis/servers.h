@@ -59,6 +59,8 @@ class Servers final : public std::enable_shared_from_this<Servers> {
   [[nodiscard]] Mover& mover() noexcept { return mover_; }
   // Whether all of the servers take calls.
   [[nodiscard]] bool all_available();
+  // How many lanes there are, for tests.
+  [[nodiscard]] std::size_t lanes() const noexcept { return lanes_.size(); }
   // Whether nothing waits for an answer.
   [[nodiscard]] bool idle() const noexcept;
 
