@@ -43,6 +43,7 @@ bench-gateway: build
 bench-redis: build
 	@bench/redis/run.py
 	@bench/redis/ring.py
+	@bench/redis/cluster.py
 
 lint:
 	@tools/lint.sh $(if $(SINCE),--since $(SINCE))
