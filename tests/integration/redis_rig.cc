@@ -13,14 +13,14 @@ namespace stint::redis_testing {
 std::string prelude_with_time_of(const std::string& time_key) {
   return "local function now_us() return tonumber(redis.call('GET', '" + time_key +
          "') or 0) end\n"
-         "local function ttl_ms(us) return us and '3600000' end\n";
+         "local function ttl_ms(us) return us and 3600000 end\n";
 }
 
 std::string prelude_with_time_beside(const std::string& time_key) {
   return "local time_key = '" + time_key +
          "' .. string.match(KEYS[1], '{.-}')\n"
          "local function now_us() return tonumber(redis.call('GET', time_key) or 0) end\n"
-         "local function ttl_ms(us) return us and '3600000' end\n";
+         "local function ttl_ms(us) return us and 3600000 end\n";
 }
 
 std::string fresh_prefix() {

@@ -229,6 +229,30 @@ TEST_F(RedisRing, ServersMayHaveDifferentTimes) {
   server_.resume();
 }
 
+// A server's time may have got ahead of what was learned of it when it was connected with; of one
+// that is only of the previous ring nothing else is asked.
+TEST_F(RedisRing, BucketsAreBroughtFromAServerWhoseTimeHasGotAhead) {
+  const store::Scripts scripts(prelude_with_time_of("time"));
+  const auto set_time = [this](TimePoint time) {
+    for (RedisServer* each : {&server_, &second_}) {
+      each->command({"SET", "time", std::to_string(time.time_since_epoch().count())});
+    }
+  };
+  const TimePoint hour{kHour * 500'000};
+  set_time(hour);
+  const auto with_scripts = [&](StoreRig::Options options) {
+    options.store.scripts = &scripts;
+    return rig(std::move(options));
+  };
+  const auto before = with_scripts(on({&server_}));
+  const Limit limit = requests_per(kHour, 3);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(admitted(*before, bucket(i), limit, 2), 2);
+  const auto after = with_scripts(on({&second_}, {&server_}));
+  // What it has learned by connecting is behind that by years.
+  set_time(hour + kMinute);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(admitted(*after, bucket(i), limit, 4), 1) << i;
+}
+
 TEST_F(RedisRing, ADeadOldServerIsGoneWithoutWaiting) {
   const Limit limit = requests_per(kLong, 3);
   {

@@ -37,6 +37,7 @@ struct Mover::Move {
   redis::Target* to = nullptr;
   Duration left{0};
   Duration deadline{0};
+  bool again = false;  // asked once before, and came too late by a clock we had wrong
   std::vector<std::move_only_function<void()>> waiting;
 };
 
@@ -74,6 +75,15 @@ void Mover::bring(std::string_view bucket_key, std::move_only_function<void()> t
   take(std::move(move));
 }
 
+// Whether the script had come too late and is to be called once more, by the time that the answer
+// has taught us. Of a server of which nothing else is asked any more, no other call teaches it.
+bool Mover::late(Move& move, const redis::Target& by, const redis::Value& answer, Duration sent) {
+  ServerClock& clock = clock_of_(by);
+  const Duration now = loop_.now();
+  clock.learn(TimePoint{Duration{answer[1].integer()}}, sent, now);
+  return answer[0].integer() == 0 && now < move.deadline && !std::exchange(move.again, true);
+}
+
 void Mover::take(std::shared_ptr<Move> move) {
   const std::string not_after = us_text(clock_of_(*move->from).at(move->deadline));
   const std::string left = us_text(move->left);
@@ -82,18 +92,21 @@ void Mover::take(std::shared_ptr<Move> move) {
   redis::Target& from = *move->from;
   const Duration deadline = move->deadline;
   from.call(shared_.scripts.take, keys, args, deadline,
-            [this, move = std::move(move)](const redis::CallResult& result) mutable {
-              if (result && usable(*result)) return install(std::move(move), *result);
-              if (!result) {
-                shared_.warn("move", "a bucket could not be brought from " +
-                                         std::string(move->from->name()) + ": " +
-                                         result.error().text);
+            [this, move = std::move(move), sent = loop_.now()](redis::CallResult result) mutable {
+              if (result && late(*move, *move->from, *result, sent)) return take(std::move(move));
+              if (result && usable(*result)) {
+                move->again = false;
+                return install(std::move(move), std::make_shared<redis::Reply>(std::move(*result)));
               }
+              shared_.warn("move", "a bucket could not be brought from " +
+                                       std::string(move->from->name()) + ": " +
+                                       (result ? "the call came too late" : result.error().text));
               finish(move, false);
             });
 }
 
-void Mover::install(std::shared_ptr<Move> move, const redis::Value& taken) {
+void Mover::install(std::shared_ptr<Move> move, std::shared_ptr<const redis::Reply> reply) {
+  const redis::Reply& taken = *reply;
   std::vector<std::string> words = {us_text(clock_of_(*move->to).at(move->deadline)),
                                     us_text(move->left), std::string(taken[2].text()),
                                     std::to_string(taken[3].integer())};
@@ -107,7 +120,11 @@ void Mover::install(std::shared_ptr<Move> move, const redis::Value& taken) {
   redis::Target& to = *move->to;
   const Duration deadline = move->deadline;
   to.call(shared_.scripts.install, keys, args, deadline,
-          [this, move = std::move(move)](const redis::CallResult& result) {
+          [this, move = std::move(move), reply = std::move(reply),
+           sent = loop_.now()](const redis::CallResult& result) mutable {
+            if (result && late(*move, *move->to, *result, sent)) {
+              return install(std::move(move), std::move(reply));
+            }
             finish(move, result && (*result)[0].integer() == 1);
           });
 }

@@ -47,7 +47,9 @@ class Mover {
   struct Move;
 
   void take(std::shared_ptr<Move> move);
-  void install(std::shared_ptr<Move> move, const redis::Value& taken);
+  void install(std::shared_ptr<Move> move, std::shared_ptr<const redis::Reply> reply);
+  [[nodiscard]] bool late(Move& move, const redis::Target& by, const redis::Value& answer,
+                          Duration sent);
   void finish(const std::shared_ptr<Move>& move, bool done);
 
   net::EventLoop& loop_;
