@@ -65,19 +65,19 @@ class Heard::Stripe {
   void set_capacity(std::size_t capacity) STINT_NO_ANALYSIS { capacity_ = capacity; }
 
   void note(std::uint64_t hash, const BucketSlot& bucket, std::span<const LimitSlot> slots,
-            TimePoint now, Duration lease_ttl) {
+            TimePoint store_now, Duration now, Duration lease_ttl) {
     const base::MutexLock lock(mutex_);
     const auto found = places_.find(hash);
     if (found != places_.end()) {
       Note& note = notes_[found->second];
-      if (now < note.heard.at && note.heard.at - now < kOutOfOrder) return;
-      if (!write(note, bucket, slots, now, lease_ttl)) forget(found->second);
+      if (store_now < note.heard.at && note.heard.at - store_now < kOutOfOrder) return;
+      if (!write(note, bucket, slots, store_now, now, lease_ttl)) forget(found->second);
       if (++calls_ % kNotesPerLook == 0) look(now);
       return;
     }
     Note fresh;
     fresh.hash = hash;
-    if (!write(fresh, bucket, slots, now, lease_ttl)) return;
+    if (!write(fresh, bucket, slots, store_now, now, lease_ttl)) return;
     fresh.lately = false;  // seen once: the first to go
     for (int i = 0; i < kLooksOfNew; ++i) look(now);
     const std::uint32_t place = make_room();
@@ -101,7 +101,7 @@ class Heard::Stripe {
   struct Note {
     std::uint64_t hash = 0;
     HeardBucket heard;  // without limits: the slot is free
-    TimePoint until{};  // when the last of its limits is whole
+    Duration until{0};  // the steady time at which the last of its limits is whole
     bool lately = false;
   };
   struct Hash {  // the key is a hash already
@@ -111,20 +111,21 @@ class Heard::Stripe {
 
   // False: nothing is used, there is nothing to remember.
   static bool write(Note& note, const BucketSlot& bucket, std::span<const LimitSlot> slots,
-                    TimePoint now, Duration lease_ttl) {
+                    TimePoint store_now, Duration now, Duration lease_ttl) {
     // Seldom another one: the count in it is shared by all threads.
     if (note.heard.limits != bucket.limits) {
       note.heard.limits = bucket.limits;
       note.heard.values.resize(slots.size());
     }
-    note.heard.at = now;
-    note.until = now;
+    note.heard.at = store_now;
     note.lately = true;
+    TimePoint until = store_now;
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      note.heard.values[i] = heard_of((*bucket.limits)[i], slots[i], now, lease_ttl);
-      note.until = std::max(note.until, note.heard.values[i].until);
+      note.heard.values[i] = heard_of((*bucket.limits)[i], slots[i], store_now, lease_ttl);
+      until = std::max(until, note.heard.values[i].until);
     }
-    return note.until > now;
+    note.until = now + (until - store_now);
+    return until > store_now;
   }
 
   void forget(std::uint32_t place) STINT_REQUIRES(mutex_) {
@@ -134,7 +135,7 @@ class Heard::Stripe {
   }
 
   // Moves the hand by one and forgets what it finds there if its time is over.
-  void look(TimePoint now) STINT_REQUIRES(mutex_) {
+  void look(Duration now) STINT_REQUIRES(mutex_) {
     if (notes_.empty()) return;
     hand_ = hand_ + 1 < notes_.size() ? hand_ + 1 : 0;
     if (notes_[hand_].heard.limits && notes_[hand_].until <= now) forget(hand_);
@@ -184,9 +185,10 @@ Heard::Stripe& Heard::stripe_of(std::uint64_t hash) const noexcept {
   return stripes_[(hash >> 48) % stripe_count_];
 }
 
-void Heard::note(const BucketSlot& bucket, std::span<const LimitSlot> slots, TimePoint store_now) {
+void Heard::note(const BucketSlot& bucket, std::span<const LimitSlot> slots, TimePoint store_now,
+                 Duration now) {
   const std::uint64_t hash = base::hash(bucket.key, options_.hash_seed);
-  stripe_of(hash).note(hash, bucket, slots, store_now, options_.lease_ttl);
+  stripe_of(hash).note(hash, bucket, slots, store_now, now, options_.lease_ttl);
 }
 
 std::optional<HeardBucket> Heard::find(std::string_view key) const {

@@ -35,7 +35,7 @@ struct HeardLimit {
 
 struct HeardBucket {
   limit::LimitSetPtr limits;  // those that were heard of, which a reload may have replaced
-  TimePoint at{};             // the store's time of the answer
+  TimePoint at{};             // the server's time of the answer
   boost::container::small_vector<HeardLimit, 2> values;  // one for each of `limits`
 
   // Null: nothing was heard of such a limit.
@@ -50,10 +50,12 @@ class Heard {
   Heard(const Heard&) = delete;
   Heard& operator=(const Heard&) = delete;
 
-  // Takes in the answer of the store to one bucket, as it was at `store_now`: the `remaining` and
-  // `reset` of the slots. A bucket of which nothing is used is forgotten: it counts as one that
-  // was never heard of. Looks at a few old notes to forget those that say nothing any more.
-  void note(const BucketSlot& bucket, std::span<const LimitSlot> slots, TimePoint store_now);
+  // Takes in the answer of the store to one bucket, as it was at `store_now`, the time of the
+  // server that has it: the `remaining` and `reset` of the slots. A bucket of which nothing is used
+  // is forgotten: it counts as one that was never heard of. Looks at a few old notes to forget
+  // those that say nothing any more, by `now`: steady time, as servers have times of their own.
+  void note(const BucketSlot& bucket, std::span<const LimitSlot> slots, TimePoint store_now,
+            Duration now);
 
   // The last note, which may be one whose time is over.
   [[nodiscard]] std::optional<HeardBucket> find(std::string_view key) const;

@@ -18,13 +18,17 @@ struct Answer {
 };
 
 void note(Heard& heard, const std::string& key, const limit::LimitSetPtr& limits,
-          const std::vector<Answer>& answers, TimePoint now = kStart) {
+          const std::vector<Answer>& answers, TimePoint store_now, Duration now) {
   LocalCall call(1, {{.key = key, .limits = limits}});
   for (std::size_t i = 0; i < answers.size(); ++i) {
     call.slot(i).remaining = answers[i].remaining;
     call.slot(i).reset = answers[i].reset;
   }
-  heard.note(call.record.buckets[0], call.record.slots_of(call.record.buckets[0]), now);
+  heard.note(call.record.buckets[0], call.record.slots_of(call.record.buckets[0]), store_now, now);
+}
+void note(Heard& heard, const std::string& key, const limit::LimitSetPtr& limits,
+          const std::vector<Answer>& answers, TimePoint now = kStart) {
+  note(heard, key, limits, answers, now, now.time_since_epoch());
 }
 
 TEST(Heard, KnowsNothingOfABucketThatWasNotHeardOf) {
@@ -113,6 +117,23 @@ TEST(Heard, NotesWhoseTimeIsOverGoAsOthersCome) {
     note(heard, "q:" + std::to_string(i), limits, {{1, kSecond}}, kStart + 2 * kSecond);
   }
   EXPECT_LT(heard.size(), 2200U);
+}
+
+// Two servers may have times that are far apart.
+TEST(Heard, NotesDoNotGoByTheTimeOfAnotherServer) {
+  Heard heard(HeardOptions{.max_buckets = 50});  // one stripe
+  const auto limits = set_of({requests_per(kMinute, 100)});
+  note(heard, "behind", limits, {{1, kMinute}}, kStart, kSecond);
+  for (int i = 0; i < 20; ++i) {
+    note(heard, "ahead", limits, {{1, kMinute}}, kStart + 60 * kMinute, 2 * kSecond);
+    note(heard, "p:" + std::to_string(i), limits, {{1, kMinute}}, kStart + 60 * kMinute,
+         2 * kSecond);
+  }
+  EXPECT_TRUE(heard.find("behind"));
+  for (int i = 0; i < 500; ++i) {
+    note(heard, "ahead", limits, {{1, kMinute}}, kStart + 60 * kMinute, 3 * kMinute);
+  }
+  EXPECT_EQ(heard.size(), 1U);
 }
 
 TEST(Heard, IsBoundedAndKeepsWhatIsHeardOfAgainAndAgain) {

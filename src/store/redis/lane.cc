@@ -191,7 +191,7 @@ void Lane::decided(Batch& batch, const Answer& answer) {
     }
   }
   for (std::size_t i = 0; i < batch.asks.size(); ++i) {
-    Decided decided{answer.admissions[i], true, {}};
+    Decided decided{answer.admissions[i], true, {}, answer.now};
     if (decided.fate == Answer::Fate::undecided) decided.why = answer.why;
     batch.asks[i].done(std::move(decided));
   }

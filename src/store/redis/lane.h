@@ -30,6 +30,7 @@ struct Decided {
   // Undecided: whether it is certain that nothing was charged, and why.
   bool uncharged = false;
   std::string why{};
+  TimePoint now{};  // decided: the server's time of it
 };
 
 struct Changed {

@@ -119,7 +119,7 @@ struct Replica {
       slot.reset = reset;
     }
     const BucketSlot& bucket = answer.record.buckets[0];
-    heard.note(bucket, answer.record.slots_of(bucket), now);
+    heard.note(bucket, answer.record.slots_of(bucket), now, now.time_since_epoch());
   }
   bool settle(LocalCall& call, std::int64_t actual, std::size_t bucket = 0) {
     call.set_actual(actual);

@@ -174,6 +174,7 @@ void Port::decided(Admission& admission) {
   boost::container::small_vector<std::size_t, 4> undecided;
   std::string why;
   bool refused = false;
+  const Duration now = loop_.now();
   const bool cancelled = record.cancelled != nullptr && record.cancelled->load();
   for (const Admission::Part& part : admission.parts) {
     const bool known = part.decided.fate != Answer::Fate::undecided;
@@ -186,7 +187,8 @@ void Port::decided(Admission& admission) {
       if (!known) {
         undecided.push_back(i);
       } else if (!admission.look) {
-        shared_.heard.note(record.buckets[i], record.slots_of(record.buckets[i]), record.now);
+        shared_.heard.note(record.buckets[i], record.slots_of(record.buckets[i]), part.decided.now,
+                           now);
       }
     }
     if (!known && why.empty()) {
