@@ -41,10 +41,14 @@ quick() {
 
 # The scripts as Redis runs them: each with the prelude in front.
 lua() {
-  local folder=src/store/redis/lua script
+  local folder=src/store/redis/lua script before
   for script in "$folder"/*.lua; do
-    [[ $script == */prelude.lua ]] && continue
-    cat "$folder/prelude.lua" "$script" | luacheck --std lua51 --read-globals redis KEYS ARGV struct \
+    case $script in
+      */prelude.lua | */logs.lua) continue ;;
+      */look.lua | */take.lua) before=("$folder/logs.lua") ;;
+      *) before=() ;;
+    esac
+    cat "$folder/prelude.lua" "${before[@]}" "$script" | luacheck --std lua51 --read-globals redis KEYS ARGV struct \
       --max-line-length 120 --ignore 211/ttl_ms --filename "$script" -q - || return 1
   done
   luacheck --std lua51 --read-globals redis KEYS ARGV -q bench/redis/*.lua

@@ -46,8 +46,7 @@ std::expected<std::shared_ptr<const HashRing>, std::string> ring_of(
   return std::make_shared<const HashRing>(std::move(*ring));
 }
 
-std::expected<redis::RingDeployment, std::string> ring_deployment(const config::Redis& redis,
-                                                                  Duration longest_window) {
+std::expected<redis::RingDeployment, std::string> ring_deployment(const config::Redis& redis) {
   redis::RingDeployment deployment;
   auto ring = ring_of("shards", config::shards_of(redis), redis.virtual_nodes, deployment);
   if (!ring) return std::unexpected(std::move(ring.error()));
@@ -57,7 +56,6 @@ std::expected<redis::RingDeployment, std::string> ring_deployment(const config::
       ring_of("previous", config::previous_shards_of(redis), redis.virtual_nodes, deployment);
   if (!previous) return std::unexpected(std::move(previous.error()));
   deployment.previous = std::move(*previous);
-  deployment.handover = redis.handover.value_or(std::min(longest_window, kLongestHandover));
   return deployment;
 }
 
@@ -101,11 +99,10 @@ std::expected<std::shared_ptr<const net::TlsClientContext>, std::string> tls_of(
 
 }  // namespace
 
-std::expected<redis::Deployment, std::string> redis_deployment(const config::Redis& redis,
-                                                               Duration longest_window) {
+std::expected<redis::Deployment, std::string> redis_deployment(const config::Redis& redis) {
   redis::Deployment deployment;
   if (redis.mode == config::RedisMode::ring) {
-    auto ring = ring_deployment(redis, longest_window);
+    auto ring = ring_deployment(redis);
     if (!ring) return std::unexpected(std::move(ring.error()));
     deployment.servers = std::move(*ring);
   } else {
@@ -122,6 +119,10 @@ std::expected<redis::Deployment, std::string> redis_deployment(const config::Red
     deployment.sentinel_tls = std::move(*tls);
   }
   return deployment;
+}
+
+Duration handover_of(const config::Redis& redis, Duration longest_window) noexcept {
+  return redis.handover.value_or(std::min(longest_window, kLongestHandover));
 }
 
 }  // namespace stint::app

@@ -9,10 +9,13 @@
 
 namespace stint::app {
 
-// `longest_window`: of all limits: for how long buckets are brought from where they were before the
-// last change of a ring, unless the configuration says (at most an hour).
+// Its hand-over, if it is a ring, is to be set by whoever knows the limits: see handover_of.
 // Error: what cannot be used.
 [[nodiscard]] std::expected<redis::Deployment, std::string> redis_deployment(
-    const config::Redis& redis, Duration longest_window);
+    const config::Redis& redis);
+
+// For how long buckets are brought from where they were before the last change of a ring: as
+// configured, else the longest window of all limits, at most an hour.
+[[nodiscard]] Duration handover_of(const config::Redis& redis, Duration longest_window) noexcept;
 
 }  // namespace stint::app

@@ -19,11 +19,6 @@ constexpr Duration kTellEvery = std::chrono::seconds{10};
 constexpr Duration kShowKeysEvery = std::chrono::seconds{1};
 constexpr Duration kTrouble = std::chrono::milliseconds{200};
 
-Duration handover_of(const redis::Deployment& deployment) {
-  const auto* ring = std::get_if<redis::RingDeployment>(&deployment.servers);
-  return ring != nullptr && ring->previous != nullptr ? ring->handover : Duration::zero();
-}
-
 void forget_previous(redis::RingDeployment& ring) {
   ring.previous = nullptr;
   ring.aliases.clear();
@@ -39,7 +34,7 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
     const config::RateLimit& ratelimit, observe::Metrics& metrics, const observe::Log& log) {
   if (!ratelimit.redis) return nullptr;
   std::unique_ptr<RedisWiring> wiring(new RedisWiring(*ratelimit.redis, metrics, log));
-  auto deployment = redis_deployment(wiring->redis_, wiring->longest_window_);
+  auto deployment = redis_deployment(wiring->redis_);
   if (!deployment) return std::unexpected(std::move(deployment.error()));
   wiring->deployment_ = std::move(*deployment);
   for (const std::string& name : redis::target_names(wiring->deployment_)) wiring->show(name);
@@ -109,23 +104,19 @@ void RedisWiring::show_keys(Duration now) {
   for (const auto& [name, shard] : shards_) shard.metrics.set_keys(shard.keys->estimate(now));
 }
 
-void RedisWiring::set_longest_window(Duration window) {
-  longest_window_ = window;
-  // What was usable with another window is so with this one.
-  if (auto deployment = redis_deployment(redis_, window)) deployment_ = std::move(*deployment);
-}
-
-store::RedisStore::MakeTopology RedisWiring::make() const {
+store::RedisStore::MakeTopology RedisWiring::make() {
+  auto* const ring = std::get_if<redis::RingDeployment>(&deployment_.servers);
+  if (ring != nullptr && ring->previous != nullptr) {
+    ring->handover = handover_of(redis_, longest_window_);
+    handing_over_until_ = system_clock().steady_now() + ring->handover;
+  }
   return
       [deployment = deployment_](net::EventLoop& loop, const store::RedisStore::Prepare& prepare) {
         return redis::make_topology(loop, deployment, prepare);
       };
 }
 
-void RedisWiring::add_loop(net::EventLoop& loop) {
-  store_->add_loop(loop, make());
-  handing_over_until_ = system_clock().steady_now() + handover_of(deployment_);
-}
+void RedisWiring::add_loop(net::EventLoop& loop) { store_->add_loop(loop, make()); }
 
 std::vector<std::string> RedisWiring::warnings(const redis::Deployment& next) const {
   std::vector<std::string> warnings;
@@ -150,14 +141,13 @@ std::vector<std::string> RedisWiring::warnings(const redis::Deployment& next) co
 
 std::expected<std::vector<std::string>, std::string> RedisWiring::reload(
     const config::Redis& redis) {
-  auto deployment = redis_deployment(redis, longest_window_);
+  auto deployment = redis_deployment(redis);
   if (!deployment) return std::unexpected(std::move(deployment.error()));
   std::vector<std::string> noted = warnings(*deployment);
   redis_ = redis;
   deployment_ = std::move(*deployment);
   for (const std::string& name : redis::target_names(deployment_)) show(name);
   store_->replace(make(), redis_.timeout);
-  handing_over_until_ = system_clock().steady_now() + handover_of(deployment_);
   return noted;
 }
 

@@ -34,8 +34,8 @@ class RedisWiring {
 
   [[nodiscard]] const std::shared_ptr<store::RedisStore>& store() const noexcept { return store_; }
   void add_loop(net::EventLoop& loop);
-  // Of any limit. For what is made from now on; before `add_loop`, if that was not done yet.
-  void set_longest_window(Duration window);
+  // Of any limit. For hand-overs that begin from now on.
+  void set_longest_window(Duration window) noexcept { longest_window_ = window; }
 
   // Whether every server can be reached and used now: blocks for up to two seconds. Error: why not.
   [[nodiscard]] std::expected<void, std::string> check() const;
@@ -60,7 +60,7 @@ class RedisWiring {
         hash_seed_(base::system_entropy().next()) {}
   [[nodiscard]] store::RedisStoreHooks hooks();
   [[nodiscard]] std::vector<std::string> warnings(const redis::Deployment& next) const;
-  [[nodiscard]] store::RedisStore::MakeTopology make() const;
+  [[nodiscard]] store::RedisStore::MakeTopology make();
   // Shown from now on, until the store has the server no more.
   std::shared_ptr<observe::DistinctCounter> show(std::string_view server);
   void set_degraded(std::string_view server, bool degraded) const;

@@ -263,6 +263,9 @@ net::Task<void> Service::obey_signals() {
       bootstrap_source_->again();
       asked_again_ = true;
       look_at_bootstrap();
+    } else {
+      asked_again_ = true;
+      take_redis(config::Bootstrap(bootstrap_));  // the environment has not changed; files may have
     }
     if (!loader_) continue;
     loader_->again();
@@ -281,7 +284,8 @@ net::Task<void> Service::obey_signals() {
     worker->join();
   }
   // What was abandoned in the end is settled, too.
-  const Duration deadline = loop_.now() + gateway_->store_calls()->settle_timeout + kLastCalls;
+  const Duration deadline =
+      loop_.now() + gateway_->store_calls()->settle_timeout.load() + kLastCalls;
   while (gateway_->orphan_calls() > 0 && loop_.now() < deadline) {
     co_await loop_.wait_for(kLookAtWorkers);
   }
@@ -328,19 +332,21 @@ void Service::take_redis(const config::Bootstrap& from) {
   const bool asked_again = std::exchange(asked_again_, false);
   if (!redis_ || !wanted) return;  // ratelimit.backend needs a restart
   // The files of certificates may have changed, though their names have not.
-  const bool files = asked_again && wanted->tls != config::ClientTls();
+  const bool files = asked_again && (wanted->tls != config::ClientTls() ||
+                                     wanted->sentinel_tls != config::ClientTls());
   if (*wanted == *bootstrap_.ratelimit.redis && !files) return;
   const auto reloaded = redis_->reload(*wanted);
   if (!reloaded) {
     log_.error(reloaded.error());
     log_.error("the new ratelimit.redis was refused; the old one stays");
-    reread_report_.bootstrap_faults.push_back(
-        {bootstrap_source_->path(), 0, 0, "ratelimit.redis", reloaded.error()});
+    const std::string file = bootstrap_source_ ? bootstrap_source_->path() : "environment";
+    reread_report_.bootstrap_faults.push_back({file, 0, 0, "ratelimit.redis", reloaded.error()});
     reload_failures_.add();
     return;
   }
   for (const std::string& warning : *reloaded) log_.warn(warning);
   bootstrap_.ratelimit.redis = wanted;
+  gateway_->store_calls()->set_store_timeout(wanted->timeout);
   take_settings(from, "ratelimit.redis.");
   log_.info("new ratelimit.redis in force", {{"counters", redis_->description()}});
 }

@@ -84,7 +84,7 @@ net::Task<void> Worker::end(Duration grace) {
   co_await tasks_.join();
   dispatcher_.close_idle();
   // What was abandoned in the end is settled over this loop's connections.
-  const Duration last = loop_.now() + gateway_.store_calls()->settle_timeout + kLook;
+  const Duration last = loop_.now() + gateway_.store_calls()->settle_timeout.load() + kLook;
   while (redis_ != nullptr && gateway_.orphan_calls() > 0 && loop_.now() < last) {
     co_await loop_.wait_for(kLook);
   }

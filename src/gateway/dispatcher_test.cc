@@ -14,6 +14,7 @@
 #include "base/simulated_clock.h"
 #include "gateway/gateway.h"
 #include "gateway/relay.h"
+#include "http/exchange_testing.h"
 #include "http/request_parser.h"
 #include "net/event_loop.h"
 #include "store/memory/forward_clock.h"
@@ -38,48 +39,25 @@ rate_limit_policies:
     limits: {concurrency: 1}
 )";
 
-// Answers from a script; tells when the answer goes out.
-class ScriptedExchange final : public http::Exchange {
+// Tells when the answer goes out.
+class ScriptedExchange final : public http::BufferedExchange {
  public:
-  http::RequestHead request;
-  std::string body;
+  ScriptedExchange() : BufferedExchange("203.0.113.7") {}
+
   std::optional<http::Refusal> refusal;  // of the body
   std::function<void(int status)> on_answer;
-  http::ResponseHead answer;
-  std::string answer_body;
 
-  const http::RequestHead& head() const noexcept override { return request; }
-  const std::string& peer_address() const noexcept override { return peer_; }
   net::Task<net::NetResult<std::string>> read_body() override {
     if (refusal) co_return net::failure(net::NetErrc::failed, "refused");
-    co_return body;
+    co_return co_await BufferedExchange::read_body();
   }
   const http::Refusal* body_refusal() const noexcept override {
     return refusal ? &*refusal : nullptr;
   }
   net::Task<net::NetResult<void>> respond(http::ResponseHead head, std::string text) override {
-    started_ = true;
     on_answer(head.status);
-    answer = std::move(head);
-    answer_body = std::move(text);
-    co_return net::NetResult<void>{};
+    return BufferedExchange::respond(std::move(head), std::move(text));
   }
-  net::Task<net::NetResult<void>> start(http::ResponseHead, std::optional<std::uint64_t>) override {
-    co_return net::NetResult<void>{};
-  }
-  net::Task<net::NetResult<void>> write(std::string_view) override {
-    co_return net::NetResult<void>{};
-  }
-  net::Task<net::NetResult<void>> finish() override { co_return net::NetResult<void>{}; }
-  void abort() noexcept override {}
-  bool started() const noexcept override { return started_; }
-  void watch_client(std::move_only_function<void()>) override {}
-  void unwatch_client() noexcept override {}
-  bool client_gone() const noexcept override { return false; }
-
- private:
-  std::string peer_ = "203.0.113.7";
-  bool started_ = false;
 };
 
 class DispatcherTest : public testing::Test {
@@ -122,7 +100,7 @@ class DispatcherTest : public testing::Test {
     exchange.request.path = std::move(path);
     if (!key.empty()) exchange.request.fields.add("x-api-key", std::move(key));
     ask(exchange);
-    return exchange.answer.status;
+    return exchange.answer->status;
   }
   [[nodiscard]] std::string metric(const std::string& series) const {
     const std::string text = "\n" + metrics_.text();
@@ -217,10 +195,10 @@ TEST_F(TwoStepsTest, CredentialsOfAnotherKindAreNotForUs) {
   exchange.request.path = "/v1/models";
   exchange.request.fields.add("Authorization", "Basic dTpw");
   ask(exchange);
-  EXPECT_EQ(exchange.answer.status, 401);
+  EXPECT_EQ(exchange.answer->status, 401);
   exchange.request.fields.add("x-api-key", "sk-free");
   ask(exchange);
-  EXPECT_EQ(exchange.answer.status, 200);
+  EXPECT_EQ(exchange.answer->status, 200);
 }
 
 // Whoever waits as told is admitted: by all limits, not only by those that are asked first.
@@ -236,8 +214,8 @@ TEST_F(TwoStepsTest, TheWaitIsTheLongestOfBothSteps) {
     exchange.request.fields.add("x-api-key", key);
     exchange.body = std::move(body);
     ask(exchange);
-    EXPECT_EQ(exchange.answer.status, 429);
-    return std::string(exchange.answer.fields.get("retry-after").value_or("none"));
+    EXPECT_EQ(exchange.answer->status, 429);
+    return std::string(exchange.answer->fields.get("retry-after").value_or("none"));
   };
   EXPECT_EQ(waits("sk-free", kBody), "60");
   EXPECT_EQ(waits("sk-known", kBody), "86400");
@@ -283,9 +261,9 @@ TEST_F(TwoStepsTest, ABodyThatIsRefusedIsAnsweredAndCounted) {
   exchange.request.fields.add("x-api-key", "sk-free");
   exchange.refusal = http::Refusal{413, "body_too_large", "the body is longer than the limit"};
   ask(exchange);
-  EXPECT_EQ(exchange.answer.status, 413);
-  EXPECT_TRUE(exchange.answer.fields.get("x-request-id"));
-  EXPECT_TRUE(exchange.answer.fields.get("ratelimit"));
+  EXPECT_EQ(exchange.answer->status, 413);
+  EXPECT_TRUE(exchange.answer->fields.get("x-request-id"));
+  EXPECT_TRUE(exchange.answer->fields.get("ratelimit"));
   EXPECT_THAT(exchange.answer_body, testing::HasSubstr("\"code\":\"body_too_large\""));
   EXPECT_EQ(metric(R"(stint_requests_total{status="4xx"})"), "1");
   gateway_.note_unread(431, "203.0.113.7");
@@ -298,7 +276,7 @@ TEST_F(TwoStepsTest, TheServerAsAWholeIsNoPathOfARoute) {
   exchange.request.path = "*";
   exchange.request.host = "any.example";
   ask(exchange);
-  EXPECT_EQ(exchange.answer.status, 404);
+  EXPECT_EQ(exchange.answer->status, 404);
 }
 
 // A little that stands for a lot is metered a part at a time.

@@ -24,9 +24,7 @@ ClientAddresses make_addresses(const config::RealIp& real_ip) {
 
 std::shared_ptr<StoreCalls> make_store_calls(const config::RateLimit& ratelimit) {
   auto calls = std::make_shared<StoreCalls>();
-  if (!ratelimit.redis) return calls;
-  calls->settle_timeout = ratelimit.redis->timeout;
-  calls->admit_timeout = ratelimit.redis->timeout + std::chrono::seconds{1};
+  if (ratelimit.redis) calls->set_store_timeout(ratelimit.redis->timeout);
   return calls;
 }
 

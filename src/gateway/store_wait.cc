@@ -80,7 +80,7 @@ void StoreWait::look(admission::LimiterCore& core, const Attributes& attributes,
 
 net::Task<void> StoreWait::until_answered() {
   if (!asking_) co_return;
-  const Duration due = loop_.now() + calls_->admit_timeout;
+  const Duration due = loop_.now() + calls_->admit_timeout.load();
   co_await until_woken(due);
 }
 
@@ -110,7 +110,7 @@ Reservation::Done StoreWait::settlement() {
 }
 
 void StoreWait::settlements_sent() {
-  if (open_ > 0 && !settle_by_) settle_by_ = loop_.now() + calls_->settle_timeout;
+  if (open_ > 0 && !settle_by_) settle_by_ = loop_.now() + calls_->settle_timeout.load();
 }
 
 net::Task<void> StoreWait::until_settled() {

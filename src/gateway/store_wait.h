@@ -19,10 +19,15 @@ namespace stint::gateway {
 // What the requests of all loops share of this. Thread rule: any thread.
 struct StoreCalls {
   // How long the end of an answer waits for its settlement to be acknowledged.
-  Duration settle_timeout = std::chrono::milliseconds{50};
+  std::atomic<Duration> settle_timeout{std::chrono::milliseconds{50}};
   // How long an admission is waited for: far beyond any time-out of a store, which answers
   // undecided by itself. Only for one that does not.
-  Duration admit_timeout = std::chrono::milliseconds{1050};
+  std::atomic<Duration> admit_timeout{std::chrono::milliseconds{1050}};
+  // Of one call to the store, from now on.
+  void set_store_timeout(Duration timeout) noexcept {
+    settle_timeout = timeout;
+    admit_timeout = timeout + std::chrono::seconds{1};
+  }
   // Calls under way whose request has ended.
   std::atomic<std::size_t> orphans{0};
 };

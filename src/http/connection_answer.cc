@@ -84,7 +84,6 @@ Task<NetResult<void>> Connection::respond(ResponseHead head, std::string body) {
   answer_ = Answer::finished;
   compose(std::move(head), body.size(), /*whole=*/true);
   if (coding_ == Coding::none) body.clear();
-  if (stream_.others_come_first()) co_await stream_.after_others();
   net::Stream::Parts parts{text_, body, std::string_view()};
   auto sent = stream_.write_now(parts);
   if (!sent) co_return co_await send(parts[0], parts[1], parts[2]);

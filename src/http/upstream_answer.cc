@@ -68,7 +68,6 @@ net::Task<UpstreamResult<void>> PooledAnswer::send() {
     line_->sending.start(send_beside(loop_, line_, outgoing_, limits_.head_timeout));
     co_return UpstreamResult<void>();
   }
-  if (line_->stream.others_come_first()) co_await line_->stream.after_others();
   net::Stream::Parts parts{out.head, out.body, std::string_view()};
   const auto now = line_->stream.write_now(parts);
   if (now) co_return sent(*now);

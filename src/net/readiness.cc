@@ -32,7 +32,6 @@ void Readiness::detach() {
     }
   }
   waits_ = 0;
-  after_.clear();
   for (const auto& wait : left) wait->call_ = nullptr;
   descriptor_->release();  // the epoll outlives it
   descriptor_.reset();
@@ -70,10 +69,6 @@ void Readiness::dispatch() {
     if (socket != nullptr) socket->happened(event.events);
   }
   event_count_ = next_event_ = 0;
-  auto after = std::exchange(after_, {});
-  for (auto& call : after) call();
-  after.clear();
-  if (after_.empty()) std::swap(after, after_);  // its memory is used again
   dispatching_ = false;
 }
 

@@ -39,11 +39,6 @@ class Readiness {
   void attach(boost::asio::io_context& context);
   void detach();
 
-  // Whether other sockets were ready at the same time that have not been called yet.
-  [[nodiscard]] bool more_to_come() const noexcept { return next_event_ < event_count_; }
-  // Calls when they all have been. Only while more is to come.
-  void call_after_them(std::move_only_function<void()> call) { after_.push_back(std::move(call)); }
-
  private:
   friend class ReadySocket;
   using Descriptor = boost::asio::posix::basic_stream_descriptor<Executor>;
@@ -64,7 +59,6 @@ class Readiness {
   std::array<epoll_event, 128> events_{};
   std::size_t next_event_ = 0;
   std::size_t event_count_ = 0;
-  std::vector<std::move_only_function<void()>> after_;
 };
 
 // A non-blocking socket, and who waits for it.

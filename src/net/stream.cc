@@ -227,16 +227,6 @@ Task<NetResult<void>> Stream::Impl::wait_readable(Duration timeout) {
   co_return NetResult<void>();
 }
 
-bool Stream::Impl::others_come_first() const noexcept { return loop_.readiness().more_to_come(); }
-
-Task<void> Stream::Impl::after_others() {
-  if (!others_come_first()) co_return;
-  auto begin = [this](auto handler) { loop_.readiness().call_after_them(std::move(handler)); };
-  constexpr boost::asio::use_awaitable_t<Executor> kCalled;
-  auto called = boost::asio::async_initiate<decltype(kCalled), void()>(std::move(begin), kCalled);
-  co_await std::move(called);
-}
-
 std::optional<NetResult<void>> Stream::Impl::write_now(Parts& parts) {
   if (closed_) return std::unexpected(make_error(NetErrc::cancelled));
   Attempt attempt = try_write(parts);
@@ -386,8 +376,6 @@ Task<NetResult<void>> Stream::write(std::string_view first, std::string_view sec
                                     std::string_view third, Duration timeout) {
   return impl_->write(Parts{first, second, third}, timeout);
 }
-bool Stream::others_come_first() const noexcept { return impl_->others_come_first(); }
-Task<void> Stream::after_others() { return impl_->after_others(); }
 std::optional<NetResult<void>> Stream::write_now(Parts& parts) { return impl_->write_now(parts); }
 Task<bool> Stream::watch_for_end() { return impl_->watch_for_end(); }
 void Stream::watch(std::move_only_function<void(bool ended)> done) {

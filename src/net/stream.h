@@ -41,11 +41,6 @@ class Stream {
   // What the kernel takes at once, which is taken off the parts. Nothing if something is left.
   using Parts = std::array<std::string_view, 3>;
   [[nodiscard]] std::optional<NetResult<void>> write_now(Parts& parts);
-  // Before a write that others are about to follow: whether more has happened on the loop that
-  // nobody has looked at yet, and to wait until somebody has. Then the writes of many come one
-  // after the other, and a peer that is woken by the first is still awake at the last.
-  [[nodiscard]] bool others_come_first() const noexcept;
-  [[nodiscard]] Task<void> after_others();
   // All of the parts, in one system call where the kernel takes it. The texts must live until it
   // ends. The timeout is for the peer to take the next byte, not for all of them.
   [[nodiscard]] Task<NetResult<void>> write(std::string_view first, std::string_view second,

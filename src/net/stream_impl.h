@@ -37,8 +37,6 @@ class Stream::Impl {
   std::optional<NetResult<std::size_t>> read_waiting(std::span<char> into);
   Task<NetResult<void>> wait_readable(Duration timeout);
   std::optional<NetResult<void>> write_now(Parts& parts);
-  [[nodiscard]] bool others_come_first() const noexcept;
-  Task<void> after_others();
   Task<NetResult<void>> write(Parts parts, Duration timeout);
   Task<bool> watch_for_end();
   void watch(std::move_only_function<void(bool ended)> done);

@@ -1,6 +1,7 @@
 """How stint finds Redis: addresses, passwords, certificates; and starts without it."""
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -189,6 +190,28 @@ class TestTls:
         gateway.wait_log("certificate")
         assert gateway.degraded()
         assert [gateway.chat().status for _ in range(2)] == [200, 429]
+
+    @pytest.mark.parametrize("by", ["file", "environment"])
+    def test_certificates_are_read_again(self, secure, launch, tmp_path, rows, by, start):
+        """At SIGHUP, though the names of their files have not changed."""
+        url, authority, client = secure
+        ours = tmp_path / "ours.pem"
+        ours.write_text(make_certificate(tmp_path, "stranger").cert.read_text())
+        redis = {"url": url, "timeout_ms": 2000}
+        tls = self.files(authority, client) | {"ca_file": str(ours)}
+        if by == "file":
+            redis["tls"] = tls
+            gateway = start(rows, {"ratelimit": {"backend": "redis", "redis": redis}}, wait=False)
+        else:
+            names = {f"STINT_RATELIMIT__REDIS__TLS__{key.upper()}": tls[key] for key in tls}
+            settings = {"ratelimit": {"backend": "redis", "redis": redis}}
+            gateway = start(rows, settings, wait=False, environment=names)
+        gateway.wait_ready()
+        gateway.wait_log("certificate")
+        assert gateway.degraded()
+        ours.write_text(authority.cert.read_text())
+        gateway.signal(signal.SIGHUP)
+        counts(gateway)
 
     def test_without_a_client_certificate(self, secure, start_with):
         url, authority, _ = secure

@@ -27,16 +27,6 @@ using std::chrono::steady_clock;
 
 constexpr std::int64_t kPlenty = 1'000'000;
 
-StoreRig::Options options_for(const redis::Deployment& deployment, Told& told) {
-  StoreRig::Options options;
-  options.deployment = deployment;
-  options.loops = 2;
-  options.store.key_prefix = "t";
-  options.store.timeout = std::chrono::milliseconds{500};
-  options.store.hooks = told.hooks();
-  return options;
-}
-
 class RedisCluster : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { servers_ = std::make_unique<ClusterServers>(); }
@@ -47,7 +37,7 @@ class RedisCluster : public ::testing::Test {
     for (std::size_t i = 0; i < ClusterServers::kNodes; ++i) {
       servers_->node(i).command({"FLUSHALL"});
     }
-    rig_ = std::make_unique<StoreRig>(options_for(servers_->deployment(), told_));
+    rig_ = std::make_unique<StoreRig>(replica_on(servers_->deployment(), told_));
     ASSERT_TRUE(rig_->wait_until_degraded(false)) << told_.warnings();
   }
 
@@ -67,10 +57,7 @@ class RedisCluster : public ::testing::Test {
   }
   // The counter of the first limit of a bucket, wherever it is.
   [[nodiscard]] static std::int64_t used(std::string_view bucket) {
-    const std::string key = counters_key(bucket);
-    const redis::Reply reply = servers_->node(servers_->node_of(key)).command({"GET", key});
-    const auto stored = store::parse_bucket(reply.text());
-    return stored ? stored->limits.at(0).numbers[1] : 0;
+    return used_at(servers_->node(servers_->node_of(counters_key(bucket))), bucket);
   }
   Outcome ask(const std::vector<BucketAsk>& buckets) {
     Call call = call_of(buckets);
@@ -179,31 +166,13 @@ TEST_F(RedisCluster, SweepsVisitEveryMaster) {
   for (int i = 0; i < kBuckets; ++i) {
     ASSERT_EQ(ask({{"sweep:key=" + std::to_string(i), set}}), Outcome::admitted);
   }
+  // SCAN may name a key twice.
   const auto listed = [&] {
-    std::set<std::string> keys;
-    std::uint64_t cursor = 0;
-    do {
-      BucketPage page;
-      Answers answers;
-      rig_->store().list("sweep:*", cursor, 7, page, answers.expect());
-      answers.wait();
-      for (const BucketInfo& bucket : page.buckets) keys.insert(bucket.key);
-      cursor = page.next;
-    } while (cursor != 0);
-    return keys;
+    const auto all = list_all(*rig_, "sweep:*", 7);
+    return std::set<std::string>(all.begin(), all.end());
   };
   EXPECT_EQ(listed().size(), kBuckets);
-  std::size_t removed = 0;
-  std::uint64_t cursor = 0;
-  do {
-    store::ResetPage page;
-    Answers answers;
-    rig_->store().reset("sweep:*", cursor, page, answers.expect());
-    answers.wait();
-    removed += page.removed;
-    cursor = page.next;
-  } while (cursor != 0);
-  EXPECT_EQ(removed, kBuckets);
+  EXPECT_EQ(reset_all(*rig_, "sweep:*"), kBuckets);
   EXPECT_TRUE(listed().empty());
   for (const std::size_t i : masters()) {
     const redis::Reply left = servers_->node(i).command({"KEYS", "t:rl:1:{sweep*"});
@@ -368,7 +337,7 @@ TEST_F(RedisCluster, AnyNodeWillDoToBeginWith) {
   nobody.port = 1;
   nodes.insert(nodes.begin(), nobody);
   Told told;
-  StoreRig rig(options_for(deployment, told));
+  StoreRig rig(replica_on(deployment, told));
   EXPECT_TRUE(rig.wait_until_degraded(false)) << told.warnings();
 }
 
@@ -378,7 +347,7 @@ TEST_F(RedisCluster, NoNodeIsThere) {
   nodes.resize(1);
   nodes[0].port = 1;
   Told told;
-  StoreRig rig(options_for(deployment, told));
+  StoreRig rig(replica_on(deployment, told));
   Call call = call_of({{"p:a", limits({requests_per(kLong, 1)})}});
   EXPECT_EQ(acquire(rig, call), Outcome::undecided);
   EXPECT_TRUE(eventually([&] {
@@ -403,7 +372,7 @@ TEST(RedisClusterLogin, AServerThatIsNoClusterSaysSo) {
   redis::Deployment deployment;
   deployment.servers = of;
   Told told;
-  StoreRig rig(options_for(deployment, told));
+  StoreRig rig(replica_on(deployment, told));
   EXPECT_TRUE(eventually([&] {
     const auto health = rig.store().health();
     return !health.empty() && health[0].text.contains("cluster support disabled");
@@ -429,7 +398,7 @@ TEST(RedisClusterLogin, ByTlsAndWithAUser) {
   login.username = "stint";
   login.password = "p@ss";
   Told told;
-  StoreRig::Options options = options_for(deployment, told);
+  StoreRig::Options options = replica_on(deployment, told);
   options.tls.ca_file = authority.ca_file();
   options.tls.cert_file = theirs.certificate;
   options.tls.key_file = theirs.key;

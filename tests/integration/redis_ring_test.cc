@@ -186,10 +186,7 @@ TEST_F(RedisRing, WhoStillHasTheOldServersDecidesByTheOutageRuleAndSettlesLater)
   old->replace(on({&server_, &second_, &third_}, {&server_, &second_}));
   EXPECT_TRUE(eventually([&] { return old->store().health().size() == 3; }));
   // Of each: 1 given back, 1 by the young one, 1 locally, which is told by now.
-  const auto used_of = [&](const std::string& of) {
-    const auto held = store::parse_bucket(third_.command({"GET", counters_key(of)}).text());
-    return held ? held->limits[0].numbers[1] : -1;
-  };
+  const auto used_of = [&](const std::string& of) { return used_at(third_, of); };
   for (const std::string& each : moved) {
     ASSERT_TRUE(eventually([&] { return used_of(each) == 2; })) << each << ": " << used_of(each);
   }
@@ -285,30 +282,11 @@ TEST_F(RedisRing, ListingsAndResetsReachEveryServer) {
   // Half of them have moved; the others are listed where they are.
   for (int i = 0; i < kBuckets / 2; ++i)
     EXPECT_EQ(ask(*after, bucket(i), limit), Outcome::admitted);
-  std::multiset<std::string> listed;
-  std::uint64_t cursor = 0;
-  do {
-    BucketPage page;
-    Answers answers;
-    after->store().list("b*", cursor, 10, page, answers.expect());
-    answers.wait();
-    EXPECT_TRUE(page.unreached.empty());
-    for (const auto& each : page.buckets) listed.insert(each.key);
-    cursor = page.next;
-  } while (cursor != 0);
+  const auto listed = list_all(*after, "b*", 10);
   EXPECT_EQ(listed.size(), static_cast<std::size_t>(kBuckets));
   EXPECT_EQ(std::set<std::string>(listed.begin(), listed.end()).size(), listed.size());
 
-  std::size_t removed = 0;
-  do {
-    store::ResetPage page;
-    Answers answers;
-    after->store().reset("b*", cursor, page, answers.expect());
-    answers.wait();
-    removed += page.removed;
-    cursor = page.next;
-  } while (cursor != 0);
-  EXPECT_EQ(removed, static_cast<std::size_t>(kBuckets));
+  EXPECT_EQ(reset_all(*after, "b*"), static_cast<std::size_t>(kBuckets));
   for (int i = 0; i < kBuckets; ++i) EXPECT_EQ(admitted(*after, bucket(i), limit, 4), 3);
 }
 

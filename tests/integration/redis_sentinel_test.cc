@@ -17,25 +17,6 @@ using std::chrono::steady_clock;
 
 constexpr Duration kBackWithin = std::chrono::seconds{2};
 
-// The counter of the one limit of a bucket, as a server has it.
-std::int64_t used_at(RedisServer& server, std::string_view bucket) {
-  std::string key;
-  store::append_counters_key(key, store::keys_begin("t"), bucket);
-  const redis::Reply reply = server.command({"GET", key});
-  const auto stored = store::parse_bucket(reply.text());
-  return stored ? stored->limits.at(0).numbers[1] : 0;
-}
-
-StoreRig::Options options_for(const redis::Deployment& deployment, Told& told) {
-  StoreRig::Options options;
-  options.deployment = deployment;
-  options.loops = 2;
-  options.store.key_prefix = "t";
-  options.store.timeout = std::chrono::milliseconds{500};
-  options.store.hooks = told.hooks();
-  return options;
-}
-
 class Failover : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { servers_ = std::make_unique<SentinelServers>(); }
@@ -43,7 +24,7 @@ class Failover : public ::testing::Test {
 
   void SetUp() override {
     servers_->wait_until_settled();
-    rig_ = std::make_unique<StoreRig>(options_for(servers_->deployment(), told_));
+    rig_ = std::make_unique<StoreRig>(replica_on(servers_->deployment(), told_));
     ASSERT_TRUE(rig_->wait_until_degraded(false)) << told_.warnings();
     old_ = servers_->named_master().value();
   }
@@ -136,7 +117,7 @@ TEST_F(Failover, SentinelsThatAreAwayDisturbNobody) {
   EXPECT_EQ(load.by_rule(), 0U) << told_.warnings();
   // Whoever comes now finds no master, and says why.
   Told told;
-  StoreRig late(options_for(servers_->deployment(), told));
+  StoreRig late(replica_on(servers_->deployment(), told));
   Call call = call_of({{"p:watchers", limits({requests_per(kLong, 1'000'000)})}});
   EXPECT_EQ(acquire(late, call), Outcome::undecided);
   EXPECT_TRUE(eventually([&] {
@@ -155,7 +136,7 @@ TEST_F(Failover, TheNameOfTheMasterIsWrong) {
   redis::Deployment deployment = servers_->deployment();
   std::get<redis::SentinelDeployment>(deployment.servers).master_name = "another";
   Told told;
-  StoreRig rig(options_for(deployment, told));
+  StoreRig rig(replica_on(deployment, told));
   EXPECT_TRUE(eventually([&] {
     const auto health = rig.store().health();
     return !health.empty() && health[0].text.contains("No such master with that name");
@@ -191,7 +172,7 @@ TEST(SentinelLogin, ByTlsAndWithUsersAtBoth) {
     sentinel.password = "s3ntinel";
   }
   Told told;
-  StoreRig::Options options = options_for(deployment, told);
+  StoreRig::Options options = replica_on(deployment, told);
   options.tls.ca_file = authority.ca_file();
   options.tls.cert_file = theirs.certificate;
   options.tls.key_file = theirs.key;

@@ -113,6 +113,72 @@ std::string Told::warnings() const {
   return all;
 }
 
+StoreRig::Options replica_on(const redis::Deployment& deployment, Told& told) {
+  StoreRig::Options options;
+  options.deployment = deployment;
+  options.loops = 2;
+  options.store.key_prefix = kPrefix;
+  options.store.timeout = std::chrono::milliseconds{500};
+  options.store.hooks = told.hooks();
+  return options;
+}
+
+std::int64_t used_at(RedisServer& server, std::string_view bucket) {
+  std::string key;
+  store::append_counters_key(key, store::keys_begin(kPrefix), bucket);
+  const redis::Reply reply = server.command({"GET", key});
+  const auto stored = store::parse_bucket(reply.text());
+  return stored ? stored->limits.at(0).numbers[1] : 0;
+}
+
+std::multiset<std::string> list_all(StoreRig& rig, std::string_view pattern,
+                                    std::size_t page_size) {
+  std::multiset<std::string> keys;
+  std::uint64_t cursor = 0;
+  do {
+    BucketPage page;
+    Answers answers;
+    rig.store().list(pattern, cursor, page_size, page, answers.expect());
+    answers.wait();
+    EXPECT_TRUE(page.unreached.empty());
+    for (const BucketInfo& bucket : page.buckets) keys.insert(bucket.key);
+    cursor = page.next;
+  } while (cursor != 0);
+  return keys;
+}
+
+std::size_t reset_all(StoreRig& rig, std::string_view pattern) {
+  std::size_t removed = 0;
+  std::uint64_t cursor = 0;
+  do {
+    store::ResetPage page;
+    Answers answers;
+    rig.store().reset(pattern, cursor, page, answers.expect());
+    answers.wait();
+    EXPECT_TRUE(page.unreached.empty());
+    removed += page.removed;
+    cursor = page.next;
+  } while (cursor != 0);
+  return removed;
+}
+
+void expect_same(const store::AdmissionRecord& redis, const store::AdmissionRecord& model) {
+  EXPECT_EQ(redis.outcome, model.outcome);
+  EXPECT_EQ(redis.now, model.now);
+  for (std::size_t i = 0; i < redis.buckets.size(); ++i) {
+    EXPECT_EQ(redis.buckets[i].charged, model.buckets[i].charged) << redis.buckets[i].key;
+  }
+  for (std::size_t i = 0; i < redis.slots.size(); ++i) {
+    const store::LimitSlot& ours = redis.slots[i];
+    const store::LimitSlot& theirs = model.slots[i];
+    EXPECT_EQ(ours.verdict, theirs.verdict) << i;
+    EXPECT_EQ(ours.remaining, theirs.remaining) << i;
+    EXPECT_EQ(ours.reset, theirs.reset) << i;
+    EXPECT_EQ(ours.wait, theirs.wait) << i;
+    EXPECT_EQ(ours.charged.amount, theirs.charged.amount) << i;
+  }
+}
+
 StoreRig::Options RedisStoreTest::patient() const {
   StoreRig::Options options;
   options.url = server_.url();

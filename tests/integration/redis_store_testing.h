@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -76,6 +77,21 @@ class Told {
   mutable std::mutex mutex_;
   std::vector<std::string> warnings_;
 };
+
+// Of a replica with two loops, on servers that take their time; it tells `told`.
+[[nodiscard]] StoreRig::Options replica_on(const redis::Deployment& deployment, Told& told);
+
+// What the first limit of a bucket, a fixed window, has used at that server; 0 if it is not there.
+[[nodiscard]] std::int64_t used_at(RedisServer& server, std::string_view bucket);
+
+// The keys of all buckets that match, page by page; one that is listed twice is there twice.
+[[nodiscard]] std::multiset<std::string> list_all(StoreRig& rig, std::string_view pattern,
+                                                  std::size_t page_size);
+// Resets all that match; how many.
+std::size_t reset_all(StoreRig& rig, std::string_view pattern);
+
+// That the store in Redis answered what the reference model did.
+void expect_same(const store::AdmissionRecord& redis, const store::AdmissionRecord& model);
 
 // A server of its own for every test, and replicas that use it.
 class RedisStoreTest : public ::testing::Test {

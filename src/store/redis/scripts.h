@@ -12,6 +12,7 @@ namespace lua {
 extern const std::string_view prelude;
 extern const std::string_view decide;
 extern const std::string_view announce;
+extern const std::string_view logs;  // in front of those two that follow
 extern const std::string_view look;
 extern const std::string_view take;
 extern const std::string_view install;

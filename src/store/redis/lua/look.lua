@@ -4,31 +4,21 @@
 -- Reply: {now, for each bucket {what its key of counters holds or nil, live leases, for each of its
 -- logs what is used and when the last entry was made, 0 for none}}. The keys of logs follow from the
 -- windows in the counters, and have the same hash tag: see decide.lua for the layout.
-local su = struct.unpack
-local floor, format = math.floor, string.format
 local now = now_us()
-local SIZES = {[0] = 2, 3, 3, 5, 0} -- numbers of a limit behind name and quota, by algorithm
-local LOG = 2
 
 local function logs_of(counters, raw)
   local logs = {}
-  local n, at = su('<B', raw, 11)
-  for _ = 1, n do
-    local name = su('<d', raw, at)
-    local window = floor(name / 64)
-    if name % 8 == LOG then
-      local sum, last = 0, 0
-      local live = '(' .. format('%.0f', now - window)
-      local key = counters .. ':log:' .. format('%.0f', window)
-      local found = redis.call('ZRANGEBYSCORE', key, live, '+inf', 'WITHSCORES')
-      for entry = 1, #found, 2 do
-        sum = sum + su('<d', found[entry], 17)
-        last = tonumber(found[entry + 1])
-      end
-      logs[#logs + 1] = sum
-      logs[#logs + 1] = last
+  for _, window in ipairs(log_windows(raw)) do
+    local sum, last = 0, 0
+    local live = '(' .. string.format('%.0f', now - tonumber(window))
+    local key = counters .. ':log:' .. window
+    local found = redis.call('ZRANGEBYSCORE', key, live, '+inf', 'WITHSCORES')
+    for entry = 1, #found, 2 do
+      sum = sum + struct.unpack('<d', found[entry], 17)
+      last = tonumber(found[entry + 1])
     end
-    at = at + 16 + 8 * (SIZES[name % 8] or error('unknown', 0))
+    logs[#logs + 1] = sum
+    logs[#logs + 1] = last
   end
   return logs
 end
@@ -36,7 +26,7 @@ end
 local reply = {now}
 for i = 1, #KEYS, 2 do
   local raw = redis.pcall('GET', KEYS[i])
-  local live = redis.pcall('ZCOUNT', KEYS[i + 1], '(' .. format('%.0f', now), '+inf')
+  local live = redis.pcall('ZCOUNT', KEYS[i + 1], '(' .. string.format('%.0f', now), '+inf')
   local entry = {false, 0, {}}
   if type(raw) == 'string' and type(live) == 'number' then
     local ok, logs = pcall(logs_of, KEYS[i], raw)

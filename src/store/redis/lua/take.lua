@@ -8,11 +8,6 @@
 -- Reply: {0, now} if it is later than not_after; else {1, now, counters or nil, their time to live
 -- in ms, leases, then for each log its window and its entries}. Leases and entries are members and
 -- scores in turn. The other keys of the bucket follow from the first: see decide.lua.
-local su = struct.unpack
-local floor = math.floor
-local SIZES = {[0] = 2, 3, 3, 5, 0} -- numbers of a limit behind name and quota, by algorithm
-local LOG = 2
-
 local now = now_us()
 if now > tonumber(ARGV[1]) then return {0, now} end
 local counters, ttl = KEYS[1], ttl_ms(tonumber(ARGV[2]))
@@ -30,27 +25,13 @@ if kind ~= 'list' then redis.call('RPUSH', counters, 'moved') end
 if redis.call('PTTL', counters) < ttl then redis.call('PEXPIRE', counters, ttl) end
 redis.call('UNLINK', counters .. ':here')
 
-local function logs_of(raw)
-  local logs = {}
-  local n, at = su('<B', raw, 11)
-  for _ = 1, n do
-    local name = su('<d', raw, at)
-    if name % 8 == LOG then
-      local window = string.format('%.0f', floor(name / 64))
-      logs[#logs + 1] = window
-      logs[#logs + 1] = redis.call('ZRANGE', counters .. ':log:' .. window, 0, -1, 'WITHSCORES')
-    end
-    at = at + 16 + 8 * (SIZES[name % 8] or error('unknown', 0))
-  end
-  return logs
-end
-
 local raw = redis.call('GET', taken)
 local reply = {1, now, raw, redis.call('PTTL', taken)}
 local held = redis.pcall('ZRANGE', leases, 0, -1, 'WITHSCORES')
 reply[5] = held.err and {} or held
-local ok, logs = pcall(logs_of, raw)
-if ok then
-  for i = 1, #logs do reply[5 + i] = logs[i] end
+local ok, windows = pcall(log_windows, raw)
+for _, window in ipairs(ok and windows or {}) do
+  reply[#reply + 1] = window
+  reply[#reply + 1] = redis.call('ZRANGE', counters .. ':log:' .. window, 0, -1, 'WITHSCORES')
 end
 return reply
