@@ -271,6 +271,7 @@ ServerOptions Cluster::Impl::completed(ServerOptions server, ServerAddress addre
   server.tls = address.tls ? deployment.tls : nullptr;
   server.address = std::move(address);
   server.connect_timeout = deployment.connect_timeout;
+  server.gather_writes = true;
   return server;
 }
 

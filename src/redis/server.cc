@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -113,6 +114,7 @@ struct Server::Impl {
   net::Task<void> write_all();
   net::Task<void> stop();
   void flush();
+  void flush_soon();
   void rearm();
   void on_call_timer();
   void on_logged_in();
@@ -142,9 +144,10 @@ struct Server::Impl {
   bool stopping = false;
   bool receiving = false;  // what is called meanwhile goes out together
   bool writing = false;
-  bool probed = false;   // on this connection, with success
-  bool demoted = false;  // it has turned out to be a replica
-  bool probing = false;  // a probe is under way
+  std::shared_ptr<bool> soon = std::make_shared<bool>(false);  // a flush is posted; dies with us
+  bool probed = false;                                         // on this connection, with success
+  bool demoted = false;                                        // it has turned out to be a replica
+  bool probing = false;                                        // a probe is under way
   bool probing_open_breaker = false;
   net::Deadline call_timer;
   net::Deadline probe_timer;
@@ -227,6 +230,17 @@ void Server::Impl::flush() {
   if (receiving || writing || !stream || !session.has_output()) return;
   writing = true;
   writers.start(write_all());
+}
+
+void Server::Impl::flush_soon() {
+  if (!options.gather_writes) return flush();
+  if (receiving || std::exchange(*soon, true)) return;
+  loop.post([this, weak = std::weak_ptr<bool>(soon)] {
+    const auto posted = weak.lock();
+    if (!posted) return;
+    *posted = false;
+    flush();
+  });
 }
 
 net::Task<void> Server::Impl::write_all() {
@@ -342,7 +356,7 @@ void Server::Impl::send(CallDone& done, Send send_it) {
     return;
   }
   send_it(loop.now());
-  flush();
+  flush_soon();
   rearm();
 }
 

@@ -58,6 +58,9 @@ struct ServerOptions {
   std::vector<const Script*> scripts{};                // loaded at every connect; must outlive us
   bool ask_time = true;                                // see SessionOptions
   bool must_be_master = false;                         // see SessionOptions
+  // Calls of one turn of the loop are written together at its end, and not each at once: for
+  // several servers, where the answer of one makes calls to the others.
+  bool gather_writes = false;
   Probe probe{};
   Duration probe_every = std::chrono::seconds{5};  // while all is well; above zero
   Duration probe_timeout = std::chrono::milliseconds{250};

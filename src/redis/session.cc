@@ -186,7 +186,11 @@ std::string_view Session::begin_write(Duration now) {
 }
 
 void Session::end_write() {
-  const auto written = std::ranges::find(batches_, true, &Batch::writing);
+  // One of the last.
+  auto written = batches_.end();
+  for (auto at = batches_.end(); at != batches_.begin() && written == batches_.end();) {
+    if ((--at)->writing) written = at;
+  }
   if (written == batches_.end()) return;
   written->writing = false;
   // Answered before the write was seen to end, or lost meanwhile.

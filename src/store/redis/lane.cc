@@ -21,7 +21,7 @@ struct Lane::Batch {
   explicit Batch(std::string_view keys_begin) : plan(keys_begin) {}
   Plan plan;
   std::vector<Ask> asks;
-  std::deque<Doing> changes;  // the plan points into it
+  Queue<Doing> changes;  // the plan points into it
   Duration deadline = Duration::max();
 };
 
@@ -231,9 +231,9 @@ void Lane::pause() {
 template <class MayGoOn>
 void Lane::send_again(Batch& batch, Lane& to, const std::string& error, MayGoOn may_go_on) {
   const Duration now = loop_.now();
-  std::deque<Doing> changes;
-  std::deque<Ask> asks;
-  std::deque<Doing> changes_over;
+  Queue<Doing> changes;
+  Queue<Ask> asks;
+  Queue<Doing> changes_over;
   std::vector<Ask> asks_over;
   for (Doing& doing : batch.changes) {
     const bool more = doing.deadline > now && may_go_on(doing);

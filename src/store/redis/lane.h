@@ -1,9 +1,9 @@
 // Group commit: what waits for one target, in as few calls as carry it.
 #pragma once
 
+#include <boost/container/deque.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -114,6 +114,9 @@ class Lane {
     std::uint8_t hops = 0;
   };
   struct Batch;
+  // Allocates nothing as long as it is empty, as most are.
+  template <class T>
+  using Queue = boost::container::deque<T>;
 
   void pump();
   // Of both queues, as far as they stand in front.
@@ -145,8 +148,8 @@ class Lane {
   const LaneOptions options_;
   const LaneHooks hooks_;
   std::uint64_t& births_;
-  std::deque<Ask> asks_;
-  std::deque<Doing> changes_;
+  Queue<Ask> asks_;
+  Queue<Doing> changes_;
   std::size_t in_flight_ = 0;
   bool pumping_ = false;
   std::optional<net::Deadline> pause_;  // armed: nothing is sent meanwhile
