@@ -92,7 +92,9 @@ def main():
                 ("two buckets, one at a time", "pair", 1),
             ):
                 for place, (address, servers) in places.items():
-                    row = measure(address, servers, args, scenario, outstanding)
+                    # As many for each server, so that it finds as many calls to do at a time.
+                    many = outstanding * len(servers) if outstanding > 1 else 1
+                    row = measure(address, servers, args, scenario, many)
                     rows.setdefault((what, place), []).append(row)
 
         def median(key, field):

@@ -1,27 +1,13 @@
 #include "redis/cluster.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "net/deadline.h"
-#include "redis/cluster_map.h"
-#include "redis/cluster_node.h"
-#include "redis/retired.h"
-#include "redis/slots.h"
+#include "redis/cluster_impl.h"
 
 namespace stint::redis {
 namespace {
-
-using Node = ClusterMap::Node;
-using Kind = ServerEvent::Kind;
-
-constexpr Duration kAnswerTimeout = std::chrono::milliseconds{500};  // of a question for the map
-
-NodePlace place_of_node(const ServerAddress& address) { return {address.host, address.port}; }
 
 // Equal for equal keys, and for hardly any others; those are of the same slot in any case.
 std::uint64_t reach_of(std::uint16_t slot, std::string_view routing_key) noexcept {
@@ -29,202 +15,11 @@ std::uint64_t reach_of(std::uint16_t slot, std::string_view routing_key) noexcep
   return std::uint64_t{slot} << 48 | (std::hash<std::string_view>{}(routing_key)&kHashBits);
 }
 
-// Where keys go whose slot nobody has.
-class Nowhere final : public Target {
- public:
-  void call(const Script& /*script*/, std::span<const std::string_view> /*keys*/,
-            std::span<const std::string_view> /*args*/, Duration /*deadline*/,
-            CallDone done) override {
-    refuse(done);
-  }
-  void command(std::span<const std::string_view> /*words*/, Duration /*deadline*/,
-               CallDone done) override {
-    refuse(done);
-  }
-  [[nodiscard]] bool available() const noexcept override { return false; }
-  [[nodiscard]] std::string_view name() const noexcept override { return Cluster::kNowhere; }
-
- private:
-  static void refuse(CallDone& done) {
-    CallError error;
-    error.text = "no node of the cluster has the slot, as far as is known";
-    done(std::unexpected(std::move(error)));
-  }
-};
-
 }  // namespace
-
-struct Cluster::Impl {
-  Impl(net::EventLoop& loop_in, const Deployment& deployment_in, PrepareServer prepare_in)
-      : loop(loop_in),
-        deployment(deployment_in),
-        options(std::get<ClusterDeployment>(deployment.servers)),
-        prepare(std::move(prepare_in)),
-        whole(prepare(kNowhere)),
-        timer(loop.deadlines(), [this] { ask(); }),
-        retired(loop) {
-    collect_targets();
-  }
-
-  // Questions.
-  void arm();
-  void ask();
-  [[nodiscard]] Server* whom_to_ask();
-  void ask_server(Server& server);
-  void on_answers(const NodePlace& asked, const CallResult& info, const CallResult& slots);
-  void start_scouts();
-
-  // Nodes.
-  struct Member {
-    std::unique_ptr<ClusterNode> node;
-    std::function<void(const ServerEvent&)> on_event;  // of whoever prepared its server
-    std::optional<std::string> tag;                    // of the keys that it is probed with
-  };
-  void begin_needed();
-  void end_unneeded();
-  void begin(Node node);
-  [[nodiscard]] ServerAddress address_of(Node node) const;
-  [[nodiscard]] ServerOptions completed(ServerOptions server, ServerAddress address) const;
-  void on_node_event(Node node, const ServerEvent& event);
-  void on_probe(Node node, const CallResult& result);
-  [[nodiscard]] std::string tag_of(Node node);
-  void collect_targets();
-  [[nodiscard]] bool well() const;
-  [[nodiscard]] const ClusterNode* node_of(const Target& target) const;
-  void tell_of_orphans();
-  static void tell(const std::function<void(const ServerEvent&)>& whom, Kind kind,
-                   std::string text);
-
-  net::EventLoop& loop;
-  const Deployment deployment;
-  const ClusterDeployment& options;
-  const PrepareServer prepare;
-  const ServerOptions whole;  // what is told of the Cluster as such goes by its callbacks
-  Nowhere nowhere;
-  ClusterMap map;
-  std::vector<Member> members;  // by their number in the map
-  std::vector<Target*> targets;
-  std::vector<std::unique_ptr<Server>> scouts;  // while no node answers
-  std::string trouble = "not connected yet";    // of the last scout that had some
-  std::optional<NodePlace> says_so{};           // whom somebody was redirected to last
-  std::size_t turn = 0;
-  std::size_t told_orphans = kSlots;
-  net::Deadline timer;
-  RetiredServers retired;
-  bool stopping = false;
-};
-
-void Cluster::Impl::arm() {
-  if (!stopping) timer.arm(std::max(map.next_question(well()), loop.now()));
-}
-
-void Cluster::Impl::ask() {
-  if (stopping) return;
-  end_unneeded();
-  if (map.take_question(loop.now(), well())) {
-    if (Server* const server = whom_to_ask(); server != nullptr) {
-      ask_server(*server);
-    } else {
-      map.failed();
-      start_scouts();
-      if (map.orphans() > 0) {
-        tell(whole.on_event, Kind::connect_failed, "no node answers: " + trouble);
-      }
-    }
-  }
-  arm();
-}
-
-// Whoever a call was sent on to knows more than who sent it. Else all in turn: one may be cut off.
-Server* Cluster::Impl::whom_to_ask() {
-  const std::optional<NodePlace> first = std::exchange(says_so, std::nullopt);
-  for (const Member& member : members) {
-    Server* const server = member.node->server();
-    if (!first || member.node->place() != *first || server == nullptr) continue;
-    if (server->available()) return server;
-  }
-  const std::size_t all = members.size() + scouts.size();
-  for (std::size_t i = 0; i < all; ++i) {
-    const std::size_t at = turn++ % all;
-    Server* const server =
-        at < members.size() ? members[at].node->server() : scouts[at - members.size()].get();
-    if (server != nullptr && server->available()) return server;
-  }
-  return nullptr;
-}
-
-void Cluster::Impl::ask_server(Server& server) {
-  struct Answers {
-    NodePlace asked;
-    std::optional<CallResult> info;
-    std::optional<CallResult> slots;
-  };
-  const auto answers = std::make_shared<Answers>();
-  answers->asked = place_of_node(server.address());
-  const auto into = [this, answers](std::optional<CallResult> Answers::* which) {
-    return [this, answers, which](CallResult result) {
-      ((*answers).*which).emplace(std::move(result));
-      if (answers->info && answers->slots) {
-        on_answers(answers->asked, *answers->info, *answers->slots);
-      }
-    };
-  };
-  const Duration deadline = loop.now() + kAnswerTimeout;
-  constexpr std::array<std::string_view, 2> kInfo = {"CLUSTER", "INFO"};
-  constexpr std::array<std::string_view, 2> kSlotsOf = {"CLUSTER", "SLOTS"};
-  server.command(kInfo, deadline, into(&Answers::info));
-  server.command(kSlotsOf, deadline, into(&Answers::slots));
-}
-
-void Cluster::Impl::on_answers(const NodePlace& asked, const CallResult& info,
-                               const CallResult& slots) {
-  if (stopping) return;
-  const auto answer = read_slots(info, slots, asked);
-  if (!answer) {
-    trouble = asked.host + ":" + std::to_string(asked.port) + ": " + answer.error();
-    map.failed();
-    if (map.orphans() == kSlots) tell(whole.on_event, Kind::connect_failed, trouble);
-  } else if (map.learned(*answer, loop.now())) {
-    begin_needed();
-    tell_of_orphans();
-  } else if (map.orphans() == kSlots) {
-    trouble = "no slot has a node yet";
-    tell(whole.on_event, Kind::connect_failed, trouble);
-  }
-  timer.arm(loop.now());  // what is not needed any more may be the one that answers here
-}
-
-void Cluster::Impl::start_scouts() {
-  if (!scouts.empty()) return;
-  std::vector<NodePlace> places;
-  for (const ServerAddress& address : options.nodes) places.push_back(place_of_node(address));
-  for (const NodePlace& replica : map.replicas()) {
-    if (std::ranges::find(places, replica) == places.end()) places.push_back(replica);
-  }
-  for (const NodePlace& place : places) {
-    ServerAddress address = options.login;
-    address.host = place.host;
-    address.port = place.port;
-    ServerOptions scout = completed(ServerOptions(), std::move(address));
-    scout.client_name = whole.client_name;
-    scout.entropy = whole.entropy;
-    scout.on_event = [this, place](const ServerEvent& event) {
-      const std::string text = place.host + ":" + std::to_string(place.port) + ": " + event.text;
-      if (event.kind == Kind::connect_failed || event.kind == Kind::lost) trouble = text;
-      if (event.kind == Kind::configuration) tell(whole.on_event, event.kind, text);
-    };
-    scout.probe.on_reply = [this](const CallResult& result) {
-      if (!result) return;
-      map.hurry();
-      arm();
-    };
-    scouts.push_back(std::make_unique<Server>(loop, std::move(scout)));
-    scouts.back()->start();
-  }
-}
 
 // A server that is needed from now on. Anywhere.
 void Cluster::Impl::begin_needed() {
+  if (stopping) return;
   const Duration now = loop.now();
   bool changed = false;
   for (Node node = 0; node < map.nodes(); ++node) {
@@ -389,7 +184,7 @@ Cluster::~Cluster() = default;
 Topology::Route Cluster::route(std::string_view routing_key) {
   Impl& impl = *impl_;
   const std::uint16_t slot = slot_of(routing_key);
-  const Node owner = impl.map.owner(slot);
+  const ClusterMap::Node owner = impl.map.owner(slot);
   Route route;
   route.target = &impl.nowhere;
   if (owner >= impl.members.size()) return route;
@@ -404,8 +199,8 @@ Topology::Route Cluster::redirected(std::string_view routing_key, const Target& 
   const ClusterNode* const who = impl.node_of(by);
   const auto redirection = read_redirection(error, who != nullptr ? who->place() : NodePlace());
   if (!redirection || impl.stopping) return {};
-  const Node node = redirection->ask ? impl.map.asked(*redirection, impl.loop.now())
-                                     : impl.map.moved(*redirection);
+  const ClusterMap::Node node = redirection->ask ? impl.map.asked(*redirection, impl.loop.now())
+                                                 : impl.map.moved(*redirection);
   impl.begin_needed();
   ClusterNode& to = *impl.members[node].node;
   if (!redirection->ask) impl.says_so = to.place();
@@ -418,11 +213,7 @@ Topology::Route Cluster::redirected(std::string_view routing_key, const Target& 
 
 std::span<Target* const> Cluster::targets() { return impl_->targets; }
 
-void Cluster::start() {
-  impl_->start_scouts();
-  // They are asked as soon as they are connected; those that are not by then have failed.
-  impl_->timer.arm(impl_->loop.now() + kAnswerTimeout);
-}
+void Cluster::start() { impl_->start(); }
 
 net::Task<void> Cluster::stop() {
   Impl& impl = *impl_;

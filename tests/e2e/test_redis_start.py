@@ -92,6 +92,33 @@ class TestAway:
         assert ("WRONGPASS" if there else "refused") in told
         assert WRONG not in told
 
+    @pytest.mark.parametrize(
+        "settings, why",
+        [
+            ({"sentinels": ["127.0.0.1:1"], "master_name": "m"}, "no Sentinel names the master"),
+            ({"nodes": ["127.0.0.1:1"]}, "no node answers: 127.0.0.1:1"),
+        ],
+        ids=["sentinel", "cluster"],
+    )
+    def test_required_and_nobody_to_ask(self, tmp_path, rows, settings, why):
+        (tmp_path / "resources.yaml").write_text(as_yaml(rows))
+        bootstrap = {
+            "proxy": {"addr": f"127.0.0.1:{free_port()}"},
+            "resources_file": "resources.yaml",
+            "ratelimit": {"backend": "redis", "redis": {**settings, "required": True}},
+        }
+        (tmp_path / "stint.yaml").write_text(as_yaml(bootstrap))
+        ended = run_stint("--config", tmp_path / "stint.yaml")
+        told = ended.stdout + ended.stderr
+        assert ended.returncode > 0
+        assert why in told
+
+    @pytest.mark.parametrize("redis", ["sentinel", "cluster"], indirect=True)
+    def test_required_and_found(self, redis, start_with):
+        gateway = counts(start_with(None, **redis.settings, required=True))
+        assert [gateway.chat().status for _ in range(2)] == [200, 429]
+        assert redis.used("api_keys/test") == 1
+
     def test_required_and_there(self, redis, start_with):
         gateway = counts(start_with(redis.url, required=True))
         assert [gateway.chat().status for _ in range(2)] == [200, 429]

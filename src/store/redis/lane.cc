@@ -209,7 +209,10 @@ bool Lane::go_on(Batch& batch, const redis::CallError& error) {
   if (error.code == "TRYAGAIN") {
     refusal_ = error.text;
     pause();
-    send_again(batch, *this, error.text, [](const auto&) { return true; });
+    // What would come too late is certain now, and would not be if it was sent.
+    const Duration last = loop_.now() + 2 * kTryAgainAfter;
+    send_again(batch, *this, error.text,
+               [last](const auto& entry) { return entry.deadline > last; });
     return true;
   }
   if ((error.code != "MOVED" && error.code != "ASK") || !hooks_.redirected) return false;
