@@ -110,6 +110,7 @@ void Cluster::Impl::on_answers(const NodePlace& asked, const CallResult& info,
 void Cluster::Impl::start_scouts() {
   if (!scouts.empty()) return;
   std::vector<NodePlace> places;
+  places.reserve(options.nodes.size() + map.replicas().size());
   for (const ServerAddress& address : options.nodes) places.push_back(place_of_node(address));
   for (const NodePlace& replica : map.replicas()) {
     if (std::ranges::find(places, replica) == places.end()) places.push_back(replica);

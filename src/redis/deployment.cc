@@ -85,6 +85,7 @@ struct Names {
   }
   std::vector<std::string> operator()(const RingDeployment& from) const {
     std::vector<std::string> names;
+    names.reserve(from.shards.size());
     for (const RingDeployment::Shard& shard : from.shards) names.push_back(shard.name);
     return names;
   }

@@ -110,6 +110,7 @@ TEST_F(RedisCluster, AThousandKeysOfEachAlgorithmAreExactAndSpread) {
     const std::string policy = "p" + std::to_string(a);
     const auto set = limits({algorithms[a]});
     std::vector<std::string> keys;
+    keys.reserve(kKeys);
     for (int i = 0; i < kKeys; ++i) keys.push_back(bucket_key(policy, i));
     EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()).size(), keys.size());
     for (const std::string& key : keys) {
