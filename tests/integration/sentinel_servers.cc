@@ -60,9 +60,9 @@ SentinelServers::SentinelServers(Options options) : options_(std::move(options))
     const std::uint16_t port = options_.tls ? nodes_[0]->tls_port() : nodes_[0]->port();
     watcher.config.push_back("sentinel monitor " + name + " 127.0.0.1 " + std::to_string(port) +
                              " 2");
-    // Half of it does not do: a Sentinel takes as long to connect with a new master, and holds
+    // A third of it does not do: a Sentinel takes longer to connect with a new master, and holds
     // that to be down, too.
-    watcher.config.push_back("sentinel down-after-milliseconds " + name + " 1000");
+    watcher.config.push_back("sentinel down-after-milliseconds " + name + " 1500");
     watcher.config.push_back("sentinel failover-timeout " + name + " 4000");
     watcher.config.push_back("sentinel parallel-syncs " + name + " 2");
     if (!password.empty()) {
