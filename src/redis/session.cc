@@ -1,6 +1,8 @@
 #include "redis/session.h"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "redis/command.h"
@@ -186,15 +188,12 @@ std::string_view Session::begin_write(Duration now) {
 }
 
 void Session::end_write() {
-  // One of the last.
-  auto written = batches_.end();
-  for (auto at = batches_.end(); at != batches_.begin() && written == batches_.end();) {
-    if ((--at)->writing) written = at;
-  }
-  if (written == batches_.end()) return;
+  const auto newest_first = std::views::reverse(batches_);  // it is one of the last
+  const auto written = std::ranges::find(newest_first, true, &Batch::writing);
+  if (written == newest_first.end()) return;
   written->writing = false;
   // Answered before the write was seen to end, or lost meanwhile.
-  if (written->commands == 0) batches_.erase(written);
+  if (written->commands == 0) batches_.erase(std::next(written).base());
 }
 
 std::optional<Duration> Session::next_tick() const noexcept {

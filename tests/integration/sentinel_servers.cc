@@ -11,6 +11,10 @@
 namespace stint::redis_testing {
 namespace {
 
+// A third of it does not do: a Sentinel takes longer to connect with a new master, and holds that
+// to be down, too.
+constexpr const char* kDownAfterMs = "1500";
+
 void wait_for(const char* what, const std::function<bool()>& condition) {
   if (eventually(condition, std::chrono::seconds{30}, std::chrono::milliseconds{20})) return;
   throw std::runtime_error(std::string("waited in vain for: ") + what);
@@ -60,9 +64,7 @@ SentinelServers::SentinelServers(Options options) : options_(std::move(options))
     const std::uint16_t port = options_.tls ? nodes_[0]->tls_port() : nodes_[0]->port();
     watcher.config.push_back("sentinel monitor " + name + " 127.0.0.1 " + std::to_string(port) +
                              " 2");
-    // A third of it does not do: a Sentinel takes longer to connect with a new master, and holds
-    // that to be down, too.
-    watcher.config.push_back("sentinel down-after-milliseconds " + name + " 1500");
+    watcher.config.push_back("sentinel down-after-milliseconds " + name + " " + kDownAfterMs);
     watcher.config.push_back("sentinel failover-timeout " + name + " 4000");
     watcher.config.push_back("sentinel parallel-syncs " + name + " 2");
     if (!password.empty()) {
@@ -131,6 +133,13 @@ void SentinelServers::order_failover() {
     const auto reply = ask(*sentinels_[0], {"SENTINEL", "FAILOVER", kName});
     return reply && reply->text() == "OK";
   });
+}
+
+void SentinelServers::let_sentinels_miss_nobody(bool set) {
+  for (const auto& sentinel : sentinels_) {
+    sentinel->command({"SENTINEL", "SET", kName, "down-after-milliseconds",
+                       set ? "3600000" : kDownAfterMs});
+  }
 }
 
 std::size_t SentinelServers::wait_for_other_master(std::size_t old) {

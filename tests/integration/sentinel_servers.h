@@ -42,6 +42,8 @@ class SentinelServers {
   // Has the first Sentinel begin a failover although the master lives; the master that was stays
   // alive, and becomes a replica some seconds later.
   void order_failover();
+  // While set, they hold nobody to be down.
+  void let_sentinels_miss_nobody(bool set);
   // Returns which node is the master when the Sentinels mean another than `old`.
   [[nodiscard]] std::size_t wait_for_other_master(std::size_t old);
   // Until all nodes that run are in order again: one master, and replicas of it.
