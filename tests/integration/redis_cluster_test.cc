@@ -272,7 +272,7 @@ TEST_F(RedisCluster, ASlotIsMovedUnderLoad) {
 TEST_F(RedisCluster, AStoreChangesOver) {
   RedisServer server;
   Told told;
-  StoreRig::Options alone = options_for({}, told);
+  StoreRig::Options alone = replica_on({}, told);
   alone.deployment.reset();
   alone.url = server.url();
   StoreRig rig(alone);
@@ -280,7 +280,7 @@ TEST_F(RedisCluster, AStoreChangesOver) {
   const std::string bucket = "p:over";
   SteadyLoad load(rig, bucket, limits({requests_per(kLong, kPlenty)}));
   ASSERT_TRUE(eventually([&] { return load.by_redis() > 50; }));
-  rig.replace(options_for(servers_->deployment(), told));
+  rig.replace(replica_on(servers_->deployment(), told));
   ASSERT_TRUE(eventually([&] { return used(bucket) > 50; }));
   rig.replace(alone);
   ASSERT_TRUE(eventually([&] { return rig.store().health().size() == 1; }));
