@@ -66,6 +66,26 @@ if(STINT_SANITIZE)
   add_link_options(${sanitize_flags})
 endif()
 
+# Objects carry both machine code and what the optimizer wants to know: tests and the library link
+# as ever, and only the program is optimized as a whole.
+if(STINT_LTO)
+  # One that is no older than the compiler.
+  string(REGEX MATCH "^[0-9]+" major "${CMAKE_CXX_COMPILER_VERSION}")
+  find_program(STINT_LLD NAMES ld.lld-${major} ld.lld)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT STINT_LLD)
+    message(FATAL_ERROR "STINT_LTO needs Clang and its lld (package lld-19). Without: -DSTINT_LTO=OFF")
+  endif()
+  add_compile_options(-flto=thin -ffat-lto-objects)
+endif()
+
+# stint_optimize_as_a_whole(<target>)
+function(stint_optimize_as_a_whole target)
+  if(STINT_LTO)
+    target_link_options(${target} PRIVATE
+      -fuse-ld=lld --ld-path=${STINT_LLD} -flto=thin -Wl,--fat-lto-objects)
+  endif()
+endfunction()
+
 if(STINT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "STINT_FUZZ needs Clang: libFuzzer is part of it.")

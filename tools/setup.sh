@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build pkg-config make ccache mold
-  clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19
+  clang-19 lld-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev llvm-19
   libboost1.81-dev libssl-dev libxxhash-dev
   zlib1g-dev libbrotli-dev libgoogle-perftools-dev
   libyaml-cpp-dev libspdlog-dev prometheus-cpp-dev libcli11-dev libboost-json1.81-dev

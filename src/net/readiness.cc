@@ -7,6 +7,13 @@
 #include <system_error>
 
 namespace stint::net {
+namespace {
+
+constexpr std::uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+constexpr std::uint32_t kForReaders = EPOLLIN | kEnd;
+constexpr std::uint32_t kForWriters = EPOLLOUT | EPOLLHUP | EPOLLERR;
+
+}  // namespace
 
 Readiness::Readiness() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.valid()) throw std::system_error(errno, std::system_category(), "epoll_create1");
@@ -63,10 +70,14 @@ void Readiness::dispatch() {
       ::epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), /*timeout=*/0);
   event_count_ = found > 0 ? static_cast<std::size_t>(found) : 0;
   dispatching_ = true;
+  // First all are told of, so that whoever is called sees what is known of any socket.
+  for (std::size_t i = 0; i < event_count_; ++i) {
+    static_cast<ReadySocket*>(events_[i].data.ptr)->happened(events_[i].events);
+  }
   for (next_event_ = 0; next_event_ < event_count_;) {
     const epoll_event event = events_[next_event_++];
     auto* const socket = static_cast<ReadySocket*>(event.data.ptr);
-    if (socket != nullptr) socket->happened(event.events);
+    if (socket != nullptr) socket->wake(event.events);
   }
   event_count_ = next_event_ = 0;
   dispatching_ = false;
@@ -140,19 +151,17 @@ void ReadySocket::close() noexcept {
   const FileDescriptor closed = std::move(socket_);  // which takes it out of the epoll
 }
 
-void ReadySocket::happened(std::uint32_t events) {
-  constexpr std::uint32_t kEnd = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+void ReadySocket::happened(std::uint32_t events) noexcept {
   if ((events & kEnd) != 0) ended_ = true;
+  if ((events & kForReaders) != 0) ready_[index(Direction::read)] = true;
+  if ((events & kForWriters) != 0) ready_[index(Direction::write)] = true;
+}
+
+void ReadySocket::wake(std::uint32_t events) {
   bool gone = false;
   gone_ = &gone;
-  if ((events & (EPOLLIN | kEnd)) != 0) {
-    ready_[index(Direction::read)] = true;
-    wake(Direction::read, gone);
-  }
-  if (!gone && (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
-    ready_[index(Direction::write)] = true;
-    wake(Direction::write, gone);
-  }
+  if ((events & kForReaders) != 0) wake(Direction::read, gone);
+  if (!gone && (events & kForWriters) != 0) wake(Direction::write, gone);
   if (!gone) gone_ = nullptr;
 }
 

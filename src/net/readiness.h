@@ -106,7 +106,8 @@ class ReadySocket {
   static constexpr std::size_t index(Direction direction) noexcept {
     return static_cast<std::size_t>(direction);
   }
-  void happened(std::uint32_t events);
+  void happened(std::uint32_t events) noexcept;
+  void wake(std::uint32_t events);
   void wake(Direction direction, const bool& gone);
   [[nodiscard]] bool remove(const Wait& wait) noexcept;
   void abort_later(std::shared_ptr<Wait> wait);
@@ -118,7 +119,7 @@ class ReadySocket {
   bool ended_ = false;  // the peer's sending, or the connection
   std::array<std::vector<std::shared_ptr<Wait>>, 2> waits_{};
   std::list<ReadySocket*>::iterator position_{};
-  bool* gone_ = nullptr;  // to be set when it is destroyed in the middle of `happened`
+  bool* gone_ = nullptr;  // to be set when it is destroyed in the middle of `wake`
 };
 
 class ReadySocket::Wait {

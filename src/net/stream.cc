@@ -23,8 +23,35 @@ namespace {
 constexpr unsigned kReadsAtOnce = 16;
 // Parts of a TLS write that together are at most so long go into one record.
 constexpr std::size_t kOneRecord = std::size_t{16} * 1024;
+// Up to so many bytes are copied together: the kernel takes longer to be told of several parts.
+constexpr std::size_t kCopied = 2048;
 
 using Direction = ReadySocket::Direction;
+
+// As ::send.
+ssize_t send_parts(int socket, const Stream::Parts& parts) noexcept {
+  std::array<iovec, std::tuple_size_v<Stream::Parts>> vectors;
+  std::size_t count = 0;
+  std::size_t total = 0;
+  for (const std::string_view part : parts) {
+    if (part.empty()) continue;
+    vectors[count].iov_base = const_cast<char*>(part.data());
+    vectors[count].iov_len = part.size();
+    total += part.size();
+    ++count;
+  }
+  if (count == 1) return ::send(socket, vectors[0].iov_base, total, MSG_NOSIGNAL);
+  if (total <= kCopied) {
+    std::array<char, kCopied> together;
+    char* at = together.data();
+    for (const std::string_view part : parts) at = std::ranges::copy(part, at).out;
+    return ::send(socket, together.data(), total, MSG_NOSIGNAL);
+  }
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = count;
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL);
+}
 
 }  // namespace
 
@@ -122,18 +149,7 @@ Stream::Impl::Attempt Stream::Impl::try_write(const Parts& parts) {
     note(attempt);
     return attempt;
   }
-  std::array<iovec, std::tuple_size_v<Parts>> vectors;
-  std::size_t count = 0;
-  for (const std::string_view part : parts) {
-    if (part.empty()) continue;
-    vectors[count].iov_base = const_cast<char*>(part.data());
-    vectors[count].iov_len = part.size();
-    ++count;
-  }
-  msghdr message{};
-  message.msg_iov = vectors.data();
-  message.msg_iovlen = count;
-  const ssize_t n = TEMP_FAILURE_RETRY(::sendmsg(socket_.get(), &message, MSG_NOSIGNAL));
+  const ssize_t n = TEMP_FAILURE_RETRY(send_parts(socket_.get(), parts));
   if (n >= 0) {
     attempt.bytes = static_cast<std::size_t>(n);
   } else if (errno == EAGAIN) {

@@ -161,6 +161,13 @@ TEST_F(StreamTest, WriteNowTakesAtOnceWhatTheKernelTakes) {
   EXPECT_TRUE(whole->has_value());
   EXPECT_EQ(run(loop_, read_exactly(pair_.server, 3)), "abc");
 
+  for (const std::size_t size : {2047U, 2048U, 2049U}) {  // where copying them together ends
+    const std::string some(size - 4, 'x');
+    parts = {"ab", some, "cd"};
+    EXPECT_TRUE(pair_.client.write_now(parts).has_value());
+    EXPECT_EQ(run(loop_, read_exactly(pair_.server, size)), "ab" + some + "cd");
+  }
+
   const std::string much(16 * 1024 * 1024, 'x');
   parts = {"head", much, "end"};
   EXPECT_FALSE(pair_.client.write_now(parts).has_value());

@@ -67,8 +67,7 @@ void Stream::Impl::stop_watching() noexcept {
 }
 
 bool Stream::Impl::readable() const noexcept {
-  if (closed_ || (tls_ && tls_->pending())) return true;
-  return polled(POLLIN) != 0;
+  return closed_ || (tls_ && tls_->pending()) || polled(POLLIN) != 0;
 }
 
 bool Stream::Impl::peer_ended() const noexcept {

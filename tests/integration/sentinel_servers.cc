@@ -137,8 +137,8 @@ void SentinelServers::order_failover() {
 
 void SentinelServers::let_sentinels_miss_nobody(bool set) {
   for (const auto& sentinel : sentinels_) {
-    sentinel->command({"SENTINEL", "SET", kName, "down-after-milliseconds",
-                       set ? "3600000" : kDownAfterMs});
+    sentinel->command(
+        {"SENTINEL", "SET", kName, "down-after-milliseconds", set ? "3600000" : kDownAfterMs});
   }
 }
 
