@@ -44,6 +44,7 @@ bench-redis: build
 	@bench/redis/run.py
 	@bench/redis/ring.py
 	@bench/redis/cluster.py
+	@bench/redis/flapping.py
 
 lint:
 	@tools/lint.sh $(if $(SINCE),--since $(SINCE))

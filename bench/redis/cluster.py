@@ -4,13 +4,12 @@ two slots takes.
 
 A Cluster does not take a call about two slots, so that only admissions of one bucket share calls.
 It is compared with one server that is asked for each admission in a call of its own. All servers
-share one core, the load generator has the other. Printed are medians of the rounds, and ratios to
-the one server. See docs/benchmarks.md.
+share one core, the load generator has the other: first one master after the other is asked, each of
+which has the core for itself as in real life, then all at once. Printed are medians of the rounds,
+and ratios to the one server. See docs/benchmarks.md.
 """
 
-import argparse
 import statistics
-import subprocess
 import time
 
 import run
@@ -45,38 +44,8 @@ class Cluster:
         return "cluster:" + ",".join(f"redis://127.0.0.1:{s.port}" for s in self.servers)
 
 
-def measure(address, servers, args, scenario, outstanding):
-    for server in servers:
-        server.cli("FLUSHALL")
-    before = sum(server.cpu() for server in servers)
-    command = ["taskset", "-c", args.load_core, args.binary, address, scenario, str(args.seconds)]
-    # As many calls in flight as admissions under way: none waits for another, none share a call.
-    done = subprocess.run(
-        [*command, str(outstanding), str(outstanding)], capture_output=True, text=True, check=True
-    )
-    used = sum(server.cpu() for server in servers) - before
-    if done.stderr:
-        raise SystemExit(done.stderr)
-    decisions, span, own, median, _, calls = (float(field) for field in done.stdout.split())
-    # It also works before and after the measured span.
-    everything = decisions * (1.35 if outstanding > 1 else 1)
-    return {
-        "redis_us": used / everything * 1e6,
-        "own_us": own / decisions * 1e6,
-        "rate": decisions / span,
-        "per_call": decisions / max(calls, 1),
-        "median": median,
-    }
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default=str(run.ROOT / "build/release/bench/redis_decisions"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--redis-core", default="0")
-    parser.add_argument("--load-core", default="1")
-    args = parser.parse_args()
+    args = run.arguments(__doc__, seconds=5)
     single = run.Server(args.redis_core)
     cluster = Cluster(args.redis_core)
     places = {
@@ -86,15 +55,16 @@ def main():
     try:
         rows = {}
         for _ in range(args.rounds):
-            for what, scenario, outstanding in (
-                ("under load, a call each", "different", 1024),
-                ("one bucket, one at a time", "one", 1),
-                ("two buckets, one at a time", "pair", 1),
-            ):
-                for place, (address, servers) in places.items():
-                    # As many for each server, so that it finds as many calls to do at a time.
-                    many = outstanding * len(servers) if outstanding > 1 else 1
-                    row = measure(address, servers, args, scenario, many)
+            for place, (address, servers) in places.items():
+                # As many calls in flight as admissions under way: none waits, none share a call.
+                row = run.each_alone(servers, address, args, "different", 1024, 1024)
+                rows.setdefault(("a call each, one at a time", place), []).append(row)
+                # As many for each server, so that it finds as many calls to do at a time.
+                many = 1024 * len(servers)
+                row = run.stint(servers, address, args, "different", many, many)
+                rows.setdefault(("a call each, on one core", place), []).append(row)
+                for what, scenario in (("one bucket, idle", "one"), ("two buckets, idle", "pair")):
+                    row = run.stint(servers, address, args, scenario, 1, 1)
                     rows.setdefault((what, place), []).append(row)
 
         def median(key, field):
@@ -102,7 +72,7 @@ def main():
 
         print(f"{'':28}{'':15}{'decisions/s':>12}{'redis us':>10}{'CPU ratio':>11}{'own us':>8}"
               f"{'per call':>10}{'median us':>11}{'ratio':>7}")
-        for what, place in rows:
+        for what, place in sorted(rows):
             key, one = (what, place), (what, "one server")
             print(f"{what:28}{place:15}{median(key, 'rate'):12.0f}{median(key, 'redis_us'):10.2f}"
                   f"{median(one, 'redis_us') / median(key, 'redis_us'):11.2f}"

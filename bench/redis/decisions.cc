@@ -1,14 +1,17 @@
 // Decisions a second of the store in Redis, on one event loop. run.py starts it.
-//   decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING [IN_FLIGHT]
+//   decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING [IN_FLIGHT [ONLY]]
 // Several URLs are the shards of a ring, or with "cluster:" in front all masters of a Cluster, with
-// as many slots each. IN_FLIGHT: calls of one lane; with as many as OUTSTANDING nothing is batched.
-// Prints one line: "decisions seconds own_cpu_seconds median_us p99_us calls".
+// as many slots each. IN_FLIGHT: calls of one lane; with as many as OUTSTANDING nothing is batched;
+// 0: as usual. ONLY: the number of a server; buckets of the others are left out.
+// Prints one line: "decisions seconds own_cpu_seconds median_us p99_us calls all_decisions", where
+// the last were made before and after the measured span as well.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,12 +72,14 @@ std::size_t place_of(const redis::Deployment& deployment, const std::string& key
   return 0;
 }
 
-// Keys whose neighbours are on different servers, if there are several.
-std::vector<std::string> keys_of(const Scenario& scenario, const redis::Deployment& deployment) {
+// Keys whose neighbours are on different servers, if there are several; or all on one.
+std::vector<std::string> keys_of(const Scenario& scenario, const redis::Deployment& deployment,
+                                 std::optional<std::size_t> only) {
   const bool several = !std::holds_alternative<redis::SingleDeployment>(deployment.servers);
   std::vector<std::string> keys;
   for (std::size_t i = 0; keys.size() < scenario.buckets; ++i) {
     std::string key = "bench:key=" + std::to_string(i);
+    if (only && place_of(deployment, key) != *only) continue;
     const bool apart = !several || scenario.asked == 1 || keys.empty() ||
                        place_of(deployment, key) != place_of(deployment, keys.back());
     if (apart) keys.push_back(std::move(key));
@@ -110,13 +115,14 @@ class Load {
     for (auto& slot : records_) ask(*slot);
   }
   void measure() {
-    decisions_ = 0;
+    before_ = decisions_;
     latencies_.clear();
     measuring_ = true;
   }
   void stop() { stopped_ = true; }
 
-  [[nodiscard]] std::size_t decisions() const { return decisions_; }
+  [[nodiscard]] std::size_t decisions() const { return decisions_ - before_; }
+  [[nodiscard]] std::size_t all_decisions() const { return decisions_; }
   [[nodiscard]] std::size_t failed() const { return failed_; }
   std::vector<Duration>& latencies() { return latencies_; }
 
@@ -148,6 +154,7 @@ class Load {
   std::vector<std::unique_ptr<Slot>> records_;
   std::size_t next_ = 0;
   std::size_t decisions_ = 0;
+  std::size_t before_ = 0;  // of them: before the measured span
   std::size_t failed_ = 0;
   std::vector<Duration> latencies_;
   bool measuring_ = false;
@@ -179,10 +186,11 @@ net::Task<void> run(net::EventLoop& loop, store::RedisStore& store, Load& load, 
     const auto place = static_cast<std::size_t>(part * static_cast<double>(latencies.size() - 1));
     return static_cast<long long>(latencies[place].count());
   };
-  std::printf("%zu %.3f %.3f %lld %lld %zu\n", decisions, seconds, own, at(0.5), at(0.99), made);
-  if (load.failed() > 0) std::fprintf(stderr, "%zu not decided by Redis\n", load.failed());
   co_await loop.wait_for(span / 10);
   co_await store.stop(loop);
+  if (load.failed() > 0) std::fprintf(stderr, "%zu not decided by Redis\n", load.failed());
+  std::printf("%zu %.3f %.3f %lld %lld %zu %zu\n", decisions, seconds, own, at(0.5), at(0.99), made,
+              load.all_decisions());
   loop.post([&loop] { loop.stop(); });
 }
 
@@ -216,9 +224,9 @@ redis::Deployment deployment_of(std::string_view urls) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5 && argc != 6) {
+  if (argc < 5 || argc > 7) {
     std::fprintf(stderr,
-                 "usage: decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING [IN_FLIGHT]\n");
+                 "usage: decisions URL[,URL...] SCENARIO SECONDS OUTSTANDING [IN_FLIGHT [ONLY]]\n");
     return 2;
   }
   const redis::Deployment deployment = deployment_of(argv[1]);
@@ -228,7 +236,10 @@ int main(int argc, char** argv) {
   std::size_t calls = 0;
   store::RedisStoreOptions options;
   options.timeout = std::chrono::seconds{5};
-  if (argc == 6) options.calls_in_flight = static_cast<std::size_t>(std::atol(argv[5]));
+  const auto number = [&](int at) { return static_cast<std::size_t>(std::atol(argv[at])); };
+  if (argc > 5 && number(5) > 0) options.calls_in_flight = number(5);
+  std::optional<std::size_t> only;
+  if (argc > 6) only = number(6);
   options.hooks.of_target = [&](std::string_view) {
     return store::RedisTargetHooks{.on_latency = [&](Duration) { ++calls; }};
   };
@@ -237,8 +248,7 @@ int main(int argc, char** argv) {
     return redis::make_topology(on, deployment, prepare);
   });
   store.start(loop);
-  Load load(loop, store, asked, keys_of(asked, deployment),
-            static_cast<std::size_t>(std::atol(argv[4])));
+  Load load(loop, store, asked, keys_of(asked, deployment, only), number(4));
   net::TaskGroup tasks(loop);
   tasks.start(run(loop, store, load, span, calls));
   loop.run();

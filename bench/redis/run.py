@@ -12,7 +12,6 @@ import shutil
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -72,30 +71,48 @@ def plain(server, core, script, pipeline, clients, seconds):
     return rate, used / calls * 1e6, median
 
 
-def stint(server, core, binary, scenario, outstanding, seconds):
-    before = server.cpu()
+def stint(servers, address, args, scenario, outstanding, in_flight=0, only=None, seconds=None):
+    """What stint's store comes to on these servers, which are emptied before; see decisions.cc."""
+    for server in servers:
+        server.cli("FLUSHALL")
+    before = sum(server.cpu() for server in servers)
+    words = [scenario, seconds or args.seconds, outstanding, in_flight]
+    words += [] if only is None else [only]
     done = subprocess.run(
-        ["taskset", "-c", core, binary, f"redis://127.0.0.1:{server.port}", scenario, str(seconds),
-         str(outstanding)], capture_output=True, text=True, check=True)
-    used = server.cpu() - before
-    sys.stderr.write(done.stderr)
-    decisions, span, own, median, p99, calls = (float(x) for x in done.stdout.split())
-    # Redis also worked before and after the measured span; its share is that of the span.
-    busy = span * 1.35 if outstanding > 1 else span
-    return {"rate": decisions / span, "redis_us": used / (decisions / span * busy) * 1e6,
-            "own_us": own / decisions * 1e6, "median": median, "p99": p99,
-            "per_call": decisions / max(calls, 1)}
+        ["taskset", "-c", args.load_core, args.binary, address, *map(str, words)],
+        capture_output=True, text=True, check=True)
+    used = sum(server.cpu() for server in servers) - before
+    if done.stderr:
+        raise SystemExit(done.stderr)
+    decisions, span, own, median, p99, calls, everything = map(float, done.stdout.split())
+    return {"decisions": everything, "redis_s": used, "redis_us": used / everything * 1e6,
+            "rate": decisions / span, "own_us": own / decisions * 1e6, "median": median,
+            "p99": p99, "per_call": decisions / max(calls, 1)}
+
+
+def each_alone(servers, address, args, scenario, outstanding, in_flight=0):
+    """The same with one of several servers asked at a time: each has its core for itself."""
+    rows = [stint(servers, address, args, scenario, outstanding, in_flight, only)
+            for only in range(len(servers))]
+    both = {name: statistics.mean(row[name] for row in rows) for name in rows[0]}
+    both["redis_us"] = both["redis_s"] / both["decisions"] * 1e6
+    return both
+
+
+def arguments(description, seconds=3):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--binary", default=str(ROOT / "build/release/bench/redis_decisions"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=seconds)
+    parser.add_argument("--redis-core", default="0")
+    parser.add_argument("--load-core", default="1")
+    return parser.parse_args()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--binary", default=str(ROOT / "build/release/bench/redis_decisions"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--redis-core", default="0")
-    parser.add_argument("--load-core", default="1")
-    args = parser.parse_args()
+    args = arguments(__doc__)
     server = Server(args.redis_core)
+    url = f"redis://127.0.0.1:{server.port}"
     try:
         rows = {}
         for _ in range(args.rounds):
@@ -104,12 +121,11 @@ def main():
                                               ("four", "plain4.lua", 1024)):
                 server.cli("FLUSHALL")
                 yard = plain(server, args.load_core, script, 64, 4, args.seconds)
-                server.cli("FLUSHALL")
-                ours = stint(server, args.load_core, args.binary, name, outstanding, args.seconds)
+                ours = stint([server], url, args, name, outstanding)
                 rows.setdefault(name, []).append((yard, ours))
             server.cli("FLUSHALL")
             yard = plain(server, args.load_core, "plain.lua", 1, 1, args.seconds)
-            ours = stint(server, args.load_core, args.binary, "one", 1, args.seconds)
+            ours = stint([server], url, args, "one", 1)
             rows.setdefault("one", []).append((yard, ours))
         print(f"{'':10} {'plain/s':>9} {'stint/s':>9} {'ratio':>6} {'redis us':>9} {'plain us':>9}"
               f" {'cpu ratio':>9} {'own us':>7} {'per call':>8} {'median us':>10} {'plain':>7}")
@@ -121,8 +137,7 @@ def main():
                   f" {mid(lambda y, o: y[1] / o['redis_us']):9.2f}"
                   f" {mid(lambda y, o: o['own_us']):7.2f} {mid(lambda y, o: o['per_call']):8.1f}"
                   f" {mid(lambda y, o: o['median']):10.0f} {mid(lambda y, o: y[2]):7.0f}")
-        server.cli("FLUSHALL")
-        stint(server, args.load_core, args.binary, "different", 1024, 1)
+        stint([server], url, args, "different", 1024, seconds=1)
         size = server.cli("MEMORY", "USAGE", "stint:rl:1:{bench:key=4711}")
         print(f"a bucket with one fixed window and a key of 14 bytes: {size} bytes in Redis")
     finally:
