@@ -8,6 +8,7 @@
 #include "base/entropy.h"
 #include "base/hash.h"
 #include "redis_deployment.h"
+#include "store/redis/layout.h"
 
 namespace stint::app {
 namespace {
@@ -17,6 +18,8 @@ constexpr Duration kCheck = std::chrono::seconds{2};
 constexpr Duration kLook = std::chrono::milliseconds{10};
 constexpr Duration kTellEvery = std::chrono::seconds{10};
 constexpr Duration kShowKeysEvery = std::chrono::seconds{1};
+// A scrape every minute does not miss what became of a server that was replaced.
+constexpr Duration kShownWhenGone = std::chrono::minutes{5};
 constexpr Duration kTrouble = std::chrono::milliseconds{200};
 
 void forget_previous(redis::RingDeployment& ring) {
@@ -41,6 +44,7 @@ std::expected<std::unique_ptr<RedisWiring>, std::string> RedisWiring::create(
 
   store::RedisStoreOptions options;
   options.key_prefix = ratelimit.key_prefix;
+  wiring->touched_key_ = store::keys_begin(ratelimit.key_prefix) + "replicas";
   options.timeout = ratelimit.redis->timeout;
   options.replicas = ratelimit.replicas;
   options.max_buckets = ratelimit.max_buckets;
@@ -75,7 +79,10 @@ store::RedisStoreHooks RedisWiring::hooks() {
   hooks.on_removed = [this](std::string_view target) {
     const base::MutexLock lock(mutex_);
     const auto found = shards_.find(target);
-    if (found != shards_.end()) shards_.erase(found);
+    if (found == shards_.end()) return;
+    // Not at once: what became of it is still to be read.
+    found->second.gone_at = system_clock().steady_now();
+    found->second.metrics.set_degraded(false);
   };
   hooks.on_warning = [this](std::string_view text) { log_.warn(text); };
   return hooks;
@@ -84,7 +91,12 @@ store::RedisStoreHooks RedisWiring::hooks() {
 std::shared_ptr<observe::DistinctCounter> RedisWiring::show(std::string_view server) {
   const base::MutexLock lock(mutex_);
   const auto known = shards_.find(server);
-  if (known != shards_.end()) return known->second.keys;
+  if (known != shards_.end()) {
+    if (std::exchange(known->second.gone_at, std::nullopt)) {
+      known->second.metrics.set_degraded(true);
+    }
+    return known->second.keys;
+  }
   Shard shard{gateway::ShardMetrics(metrics_, server),
               std::make_shared<observe::DistinctCounter>()};
   shard.metrics.set_degraded(true);  // until it is connected
@@ -101,6 +113,9 @@ void RedisWiring::show_keys(Duration now) {
   if (now - keys_shown_at_ < kShowKeysEvery) return;
   keys_shown_at_ = now;
   const base::MutexLock lock(mutex_);
+  std::erase_if(shards_, [now](const auto& entry) {
+    return entry.second.gone_at && now - *entry.second.gone_at >= kShownWhenGone;
+  });
   for (const auto& [name, shard] : shards_) shard.metrics.set_keys(shard.keys->estimate(now));
 }
 
@@ -184,10 +199,15 @@ std::expected<void, std::string> RedisWiring::check() const {
   // Where others are asked for the servers, one may fail and the next not.
   const bool patient = std::holds_alternative<redis::SentinelDeployment>(deployment_.servers) ||
                        std::holds_alternative<redis::ClusterDeployment>(deployment_.servers);
-  const auto prepare = [&why, &over, patient](std::string_view name) {
+  const redis::Script touch("touch", "return 1");
+  const auto prepare = [&](std::string_view name) {
     redis::ServerOptions options;
     options.name = name;
     options.client_name = "stint-check";
+    // A node of a Cluster answers a PING, whatever keys it has.
+    options.scripts = {&touch};
+    options.probe.script = &touch;
+    options.probe.make = [this] { return redis::Probe::Call{{touched_key_}, {}}; };
     options.on_event = [&why, &over, patient](const redis::ServerEvent& event) {
       using Kind = redis::ServerEvent::Kind;
       if (event.kind == Kind::connect_failed || event.kind == Kind::configuration) {

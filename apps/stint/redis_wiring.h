@@ -77,12 +77,14 @@ class RedisWiring {
   struct Shard {
     gateway::ShardMetrics metrics;
     std::shared_ptr<observe::DistinctCounter> keys;
+    std::optional<Duration> gone_at{};  // it is no server of ours any more
   };
 
   config::Redis redis_;
   observe::Metrics& metrics_;
   const observe::Log& log_;
   redis::Deployment deployment_;
+  std::string touched_key_;  // the one that `check` asks for
   Duration longest_window_ = std::chrono::hours{1};
   Duration handing_over_until_{0};  // steady time
   std::map<std::string, Logged, std::less<>> logged_;

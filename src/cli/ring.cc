@@ -177,6 +177,15 @@ RingResult ring(const std::optional<std::string>& file, const config::Environmen
     result.exit_code = change.with.empty() && change.without.empty() ? 0 : 1;
     return result;
   }
+  if (redis->mode == config::RedisMode::sentinel || redis->mode == config::RedisMode::cluster) {
+    const bool cluster = redis->mode == config::RedisMode::cluster;
+    result.text += cluster ? "ratelimit.redis.mode is cluster: the nodes themselves say where a "
+                             "bucket is, and there is no ring\n"
+                           : "ratelimit.redis.mode is sentinel: every bucket is at the master, and "
+                             "there is no ring\n";
+    result.exit_code = change.with.empty() && change.without.empty() ? 0 : 1;
+    return result;
+  }
   const auto told = report(*redis, change);
   result.text += told ? *told : "stint: ring: " + told.error() + "\n";
   result.exit_code = told ? 0 : 1;

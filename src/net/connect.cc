@@ -129,7 +129,7 @@ Task<NetResult<Stream>> connect(EventLoop& loop, ConnectTo to, Duration timeout)
     const auto shaken = co_await stream->shake_hands(to.tls, to.host, left);
     if (!shaken) {
       NetError error = shaken.error();
-      error.text = "connect to " + to.host + ": " + error.text;
+      error.text = "TLS with " + to.host + ": " + error.text;
       co_return std::unexpected(std::move(error));
     }
   }

@@ -67,6 +67,7 @@ ServerOptions Cluster::Impl::completed(ServerOptions server, ServerAddress addre
   server.address = std::move(address);
   server.connect_timeout = deployment.connect_timeout;
   server.gather_writes = true;
+  server.in_cluster = true;
   return server;
 }
 

@@ -34,6 +34,7 @@ class Cluster final : public Topology {
   [[nodiscard]] Route redirected(std::string_view routing_key, const Target& by,
                                  const CallError& error) override;
   [[nodiscard]] std::span<Target* const> targets() override;
+  [[nodiscard]] bool of_cluster() const noexcept override { return true; }
   void start() override;
   [[nodiscard]] net::Task<void> stop() override;
 

@@ -41,6 +41,7 @@ struct Make {
     options.sentinels = from.sentinels;
     options.sentinel_tls = deployment.sentinel_tls;
     options.master_name = from.master_name;
+    options.missing_after = from.missing_after;
     options.master = prepared(from.master_name, from.master);
     return std::make_unique<Sentinel>(loop, std::move(options));
   }

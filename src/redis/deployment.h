@@ -28,6 +28,7 @@ struct SentinelDeployment {
   std::string master_name{};
   // How to log in at the master, its database and whether over TLS; host and port are not used.
   ServerAddress master{};
+  Duration missing_after = std::chrono::seconds{10};  // see SentinelOptions
 };
 
 struct ClusterDeployment {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +13,9 @@
 
 namespace stint::redis {
 namespace {
+
+// A Sentinel that stays away is told of so often.
+constexpr Duration kTellAgainAfter = std::chrono::minutes{5};
 
 MasterSearch::Options search_options(const SentinelOptions& options) {
   MasterSearch::Options search;
@@ -96,7 +100,13 @@ struct Sentinel::Impl {
   MasterTarget target;
   Target* target_pointer = &target;
   std::vector<std::unique_ptr<Server>> sentinels;
-  std::vector<std::string> troubles;  // of each: why there is no connection
+  // Why there is no connection to a Sentinel, since when, and when it was told of.
+  struct Trouble {
+    std::string why{};
+    Duration since{0};
+    std::optional<Duration> told{};
+  };
+  std::vector<Trouble> troubles;  // of each
   MasterSearch search;
   net::Deadline timer;
   RetiredServers retired;
@@ -141,7 +151,8 @@ void Sentinel::Impl::on_answers(std::size_t sentinel, const CallResult& master,
   if (stopping) return;
   auto named = read_named_master(master, address);
   if (!named) {
-    const std::string& why = troubles[sentinel].empty() ? named.error() : troubles[sentinel];
+    const std::string& trouble = troubles[sentinel].why;
+    const std::string& why = trouble.empty() ? named.error() : trouble;
     search.failed(sentinel, place_of(options.sentinels[sentinel]) + ": " + why, loop.now());
     const std::string silence = search.silence();
     if (!silence.empty() && !target.available()) {
@@ -189,12 +200,21 @@ void Sentinel::Impl::use(const NamedMaster& named) {
 
 void Sentinel::Impl::on_sentinel_event(std::size_t sentinel, const ServerEvent& event) {
   using Kind = ServerEvent::Kind;
-  std::string& trouble = troubles[sentinel];
-  if (event.kind == Kind::connected) trouble.clear();
-  if (event.kind == Kind::connect_failed || event.kind == Kind::lost) trouble = event.text;
-  if (event.kind == Kind::configuration) {
-    tell(event.kind, "sentinel " + place_of(options.sentinels[sentinel]) + ": " + event.text);
+  const std::string place = "sentinel " + place_of(options.sentinels[sentinel]) + ": ";
+  Trouble& trouble = troubles[sentinel];
+  if (event.kind == Kind::connected) trouble = {};
+  if (event.kind == Kind::connect_failed || event.kind == Kind::lost) {
+    const Duration now = loop.now();
+    if (trouble.why.empty()) trouble.since = now;
+    trouble.why = event.text;
+    // While the master is well nothing else shows that the next failover would not be noticed.
+    const bool due = !trouble.told || now - *trouble.told >= kTellAgainAfter;
+    if (now - trouble.since >= options.missing_after && due) {
+      trouble.told = now;
+      tell(Kind::configuration, place + "cannot be reached: " + event.text);
+    }
   }
+  if (event.kind == Kind::configuration) tell(event.kind, place + event.text);
 }
 
 void Sentinel::Impl::on_master_event(const std::string& place, ServerEvent event) {

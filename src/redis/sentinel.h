@@ -24,6 +24,8 @@ struct SentinelOptions {
   // Of the master: all but host and port of its address. Its name stays when the master moves.
   ServerOptions master{};
   Duration answer_timeout = std::chrono::milliseconds{250};  // of a Sentinel, for one question
+  // A Sentinel without a connection for so long is told of (`configuration`), now and again.
+  Duration missing_after = std::chrono::seconds{10};
 };
 
 // One target: calls go to the server that is the master now, and fail at once while there is none.

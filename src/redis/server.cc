@@ -320,7 +320,15 @@ void Server::Impl::on_probe_reply(const CallResult& result) {
   if (options.probe.on_reply) options.probe.on_reply(result);
   if (session.state() != Session::State::ready) return;
   const Duration now = loop.now();
-  if (result || is_elsewhere(result.error())) {
+  const bool elsewhere = !result && is_elsewhere(result.error());
+  if (elsewhere && !options.in_cluster) {
+    const std::string text =
+        "it is a node of a Redis Cluster, whose nodes belong under `nodes` "
+        "(mode cluster): " +
+        result.error().text;
+    tell(ServerEvent::Kind::configuration, text);
+    tell(ServerEvent::Kind::connect_failed, text);
+  } else if (result || elsewhere) {
     probed = true;
     probes.reset();
     reconnects.reset();

@@ -58,6 +58,9 @@ struct ServerOptions {
   std::vector<const Script*> scripts{};                // loaded at every connect; must outlive us
   bool ask_time = true;                                // see SessionOptions
   bool must_be_master = false;                         // see SessionOptions
+  // It is a node of a Cluster, which has the keys of some slots only; else one that sends a probe
+  // elsewhere is not usable.
+  bool in_cluster = false;
   // Calls of one turn of the loop are written together at its end, and not each at once: for
   // several servers, where the answer of one makes calls to the others.
   bool gather_writes = false;

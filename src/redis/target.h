@@ -80,6 +80,9 @@ class Topology {
   // All there are now, for sweeps over every key. Valid until the loop goes on.
   [[nodiscard]] virtual std::span<Target* const> targets() = 0;
 
+  // Whether its targets are nodes of a Redis Cluster.
+  [[nodiscard]] virtual bool of_cluster() const noexcept { return false; }
+
   // Begins to connect. Once.
   virtual void start() = 0;
   // Answers every pending call, closes all connections, ends when nothing runs any more. To be

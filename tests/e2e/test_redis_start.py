@@ -1,5 +1,6 @@
 """How stint finds Redis: addresses, passwords, certificates; and starts without it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -118,6 +119,30 @@ class TestAway:
         gateway = counts(start_with(None, **redis.settings, required=True))
         assert [gateway.chat().status for _ in range(2)] == [200, 429]
         assert redis.used("api_keys/test") == 1
+
+    @pytest.mark.parametrize("redis", ["cluster"], indirect=True)
+    def test_a_node_of_a_cluster_is_no_server_of_its_own(self, redis, start_with):
+        """Some of them have the key that is looked at first, and some have not."""
+        for node in redis.nodes:
+            gateway = start_with(node.url)
+            gateway.wait_log("is a node of a Redis Cluster", "`nodes`")
+
+    @pytest.mark.parametrize("redis", ["cluster"], indirect=True)
+    def test_required_and_a_node_of_a_cluster(self, redis, tmp_path, rows):
+        (tmp_path / "resources.yaml").write_text(as_yaml(rows))
+        refused = 0
+        for node in redis.nodes:
+            bootstrap = {
+                "proxy": {"addr": f"127.0.0.1:{free_port()}"},
+                "resources_file": "resources.yaml",
+                "ratelimit": {"backend": "redis", "redis": {"url": node.url, "required": True}},
+            }
+            (tmp_path / "stint.yaml").write_text(as_yaml(bootstrap))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                ended = run_stint("--config", tmp_path / "stint.yaml", timeout=4)
+                assert "it is a node of a Redis Cluster" in ended.stdout + ended.stderr
+                refused += 1
+        assert refused == len(redis.nodes) - 1  # one has the key
 
     def test_required_and_there(self, redis, start_with):
         gateway = counts(start_with(redis.url, required=True))

@@ -161,6 +161,51 @@ TEST_F(RedisCluster, SeveralSlotsAreAllOrNothing) {
   EXPECT_EQ(told_.warnings(), "");
 }
 
+// While a slot moves, and when this replica has not heard yet that it has: nobody is shown a bucket
+// as gone that is not.
+TEST_F(RedisCluster, SweepsSayWhatMoves) {
+  const std::size_t from = masters()[0];
+  const std::size_t to = masters()[1];
+  const std::string bucket = servers_->bucket_at(from, "moving:key=");
+  const std::uint16_t slot = redis::slot_of(bucket);
+  ASSERT_EQ(ask({{bucket, limits({requests_per(kLong, kPlenty)})}}), Outcome::admitted);
+  struct Seen {
+    bool listed = false;
+    bool complete = true;
+  };
+  const auto look = [&] {
+    Seen seen;
+    std::uint64_t cursor = 0;
+    do {
+      BucketPage page;
+      Answers answers;
+      rig_->store().list("moving:*", cursor, 100, page, answers.expect());
+      answers.wait();
+      seen.listed = seen.listed || !page.buckets.empty();
+      seen.complete = seen.complete && page.unreached.empty();
+      cursor = page.next;
+    } while (cursor != 0);
+    return seen;
+  };
+  EXPECT_TRUE(look().listed);
+  servers_->begin_move(slot, from, to);
+  servers_->move_keys(slot, from, to);
+  for (int i = 0; i < 3; ++i) {
+    const Seen seen = look();
+    EXPECT_FALSE(seen.complete) << i;
+  }
+  servers_->end_move(slot, to);
+  const Seen first = look();
+  EXPECT_TRUE(first.listed || !first.complete);
+  EXPECT_TRUE(eventually([&] {
+    const Seen seen = look();
+    return seen.listed && seen.complete;
+  }));
+  EXPECT_EQ(reset_all(*rig_, "moving:*"), 1U);
+  servers_->begin_move(slot, to, from);
+  servers_->end_move(slot, from);
+}
+
 TEST_F(RedisCluster, SweepsVisitEveryMaster) {
   const auto set = limits({requests_per(kLong, kPlenty), in_flight(5)});
   constexpr int kBuckets = 60;

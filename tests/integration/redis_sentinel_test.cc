@@ -138,6 +138,24 @@ TEST_F(Failover, SentinelsThatAreAwayDisturbNobody) {
   EXPECT_EQ(load.by_rule(), 0U) << told_.warnings();
 }
 
+// Nothing else shows it as long as the master is well.
+TEST_F(Failover, ASentinelThatStaysAwayIsToldOf) {
+  redis::Deployment deployment = servers_->deployment();
+  std::get<redis::SentinelDeployment>(deployment.servers).missing_after =
+      std::chrono::milliseconds{100};
+  Told told;
+  StoreRig rig(replica_on(deployment, told));
+  ASSERT_TRUE(rig.wait_until_degraded(false));
+  servers_->sentinel(1).kill();
+  const std::string place = "127.0.0.1:" + std::to_string(servers_->sentinel(1).port());
+  EXPECT_TRUE(eventually([&] {
+    return told.warnings_with("sentinel " + place + ": cannot be reached") == 1;
+  })) << told.warnings();
+  servers_->restart_sentinel(1);
+  Call call = call_of({{"p:told", limits({requests_per(kLong, 1'000'000)})}});
+  EXPECT_EQ(acquire(rig, call), Outcome::admitted);
+}
+
 TEST_F(Failover, TheNameOfTheMasterIsWrong) {
   redis::Deployment deployment = servers_->deployment();
   std::get<redis::SentinelDeployment>(deployment.servers).master_name = "another";

@@ -195,7 +195,7 @@ void Port::decided(Admission& admission) {
       why = part.decided.why;
       if (cancelled) continue;
       shared_.warn("outage " + std::string(part.target->name()),
-                   "counting by the outage rule: " + why);
+                   "counting by the outage rule: " + why + shared_.why_away(part.target->name()));
     }
   }
   if (!undecided.empty() && cancelled) {

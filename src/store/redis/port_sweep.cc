@@ -29,6 +29,15 @@ ReachOf reach_in(const std::shared_ptr<Servers>& servers) {
   return [servers](std::string_view key) { return servers->topology().route(key).reach; };
 }
 
+// The page says what it does not have, and the next one is made by what the answer has taught.
+template <class Page>
+void tell_moved(redis::Topology& topology, const redis::Target& of, const SweptPage& swept,
+                Page& page) {
+  if (!swept.moved) return;
+  (void)topology.redirected(swept.moved->key, of, swept.moved->error);
+  page.unreached.push_back({std::string(of.name()), "buckets move: " + swept.moved->error.text});
+}
+
 }  // namespace
 
 void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page_size,
@@ -41,8 +50,9 @@ void Port::list(std::string_view pattern, std::uint64_t cursor, std::size_t page
   SweepRequest request{shared_.keys_begin, std::string(pattern),        sweep_cursor(cursor),
                        page_size,          loop_.now() + kSweepTimeout, reach_in(servers_)};
   sweep(of, shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &of, &page,
+        [this, target, count = targets.size(), &of, &page, servers = servers_,
          done = std::move(done)](SweptPage swept) mutable {
+          tell_moved(servers->topology(), of, swept, page);
           if (!swept.error.empty()) {
             shared_.warn("list", "a listing of Redis failed: " + swept.error);
             page.unreached.push_back({std::string(of.name()), std::move(swept.error)});
@@ -64,8 +74,9 @@ void Port::reset(std::string_view pattern, std::uint64_t cursor, ResetPage& page
                        sweep_cursor(cursor),        kAtOnce,
                        loop_.now() + kSweepTimeout, reach_in(servers_)};
   sweep(of, shared_.scripts, std::move(request),
-        [this, target, count = targets.size(), &of, &page, reach_of = reach_in(servers_),
-         done = std::move(done)](SweptPage swept) mutable {
+        [this, target, count = targets.size(), &of, &page, servers = servers_,
+         reach_of = reach_in(servers_), done = std::move(done)](SweptPage swept) mutable {
+          tell_moved(servers->topology(), of, swept, page);
           page.next = store_cursor(target, count, swept);
           const auto failed = [this, &of, &page, target, count](std::string why) {
             shared_.warn("reset", "a reset in Redis failed: " + why);

@@ -146,6 +146,12 @@ void Servers::look_at_settings(Site& where, redis::Target& target) {
     if (!result) return;
     constexpr std::string_view kField = "redis_version:";
     std::string_view text = result->text();
+    if (text.contains("redis_mode:cluster") && !topology_->of_cluster()) {
+      shared_.warn("mode " + where.name,
+                   "redis " + where.name +
+                       " is a node of a Redis Cluster, and has some of the "
+                       "buckets only: its nodes belong under `nodes` (mode cluster)");
+    }
     const std::size_t at = text.find(kField);
     if (at == std::string_view::npos) return;
     text.remove_prefix(at + kField.size());

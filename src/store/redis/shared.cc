@@ -110,6 +110,13 @@ void Shared::still_degraded(std::string_view target, const std::string& why) {
   if (tell && options.hooks.on_degraded) options.hooks.on_degraded(target, true, why);
 }
 
+std::string Shared::why_away(std::string_view target) const {
+  const base::MutexLock lock(mutex_);
+  const auto found = health_.find(target);
+  if (found == health_.end() || found->second.degraded_loops == 0) return {};
+  return " (" + found->second.why + ")";
+}
+
 std::vector<RedisTargetHealth> Shared::health() const {
   const base::MutexLock lock(mutex_);
   std::vector<RedisTargetHealth> all;

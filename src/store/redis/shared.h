@@ -44,6 +44,8 @@ class Shared {
   void set_degraded(std::string_view target, bool degraded, const std::string& why);
   // It is still in trouble: told on if nothing was told yet.
   void still_degraded(std::string_view target, const std::string& why);
+  // " (why)" while it is degraded, else nothing.
+  [[nodiscard]] std::string why_away(std::string_view target) const;
   [[nodiscard]] std::vector<RedisTargetHealth> health() const;
 
   const RedisStoreOptions options;

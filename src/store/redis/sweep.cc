@@ -217,7 +217,9 @@ class Sweep : public std::enable_shared_from_this<Sweep> {
       for (std::size_t i = 0; i < places.size(); ++i) {
         found_[places[i]] = describe(keys_[places[i]], (*result)[i + 1], now);
       }
-    } else if (!moves(result.error()) && !failure_) {
+    } else if (moves(result.error())) {
+      page_.moved = {keys_[places.front()], result.error()};
+    } else if (!failure_) {
       failure_ = result.error();
     }
     if (--looking_ > 0) return;

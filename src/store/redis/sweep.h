@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,12 @@ struct SweptPage {
   SweepCursor next;
   bool more = false;
   std::string error;  // not empty: the server could not answer
+  // A bucket that it had is another server's, or on its way there: it is not among these.
+  struct Moved {
+    std::string key;
+    redis::CallError error;
+  };
+  std::optional<Moved> moved;
 };
 
 // Which buckets may be in one command, by their key: those for which it says the same. Empty: all.
@@ -47,7 +54,7 @@ struct SweepRequest {
 };
 
 // Finds buckets that match and are not spent. `done` exactly once, on the target's thread. All
-// must outlive it. Buckets that move to another target meanwhile may be missing.
+// must outlive it.
 void sweep(redis::Target& target, const Scripts& scripts, SweepRequest request,
            std::move_only_function<void(SweptPage)> done);
 

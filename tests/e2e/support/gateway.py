@@ -80,7 +80,7 @@ def _merged(base, more):
     return out
 
 
-def run_stint(*arguments, environment=None, cwd=None):
+def run_stint(*arguments, environment=None, cwd=None, timeout=20):
     """Runs the program to its end; for commands that do not serve, and for starts that fail."""
     return subprocess.run(
         [BINARY, *map(str, arguments)],
@@ -88,7 +88,7 @@ def run_stint(*arguments, environment=None, cwd=None):
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=timeout,
     )
 
 
