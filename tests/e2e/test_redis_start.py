@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 
@@ -119,6 +120,14 @@ class TestAway:
         gateway = counts(start_with(None, **redis.settings, required=True))
         assert [gateway.chat().status for _ in range(2)] == [200, 429]
         assert redis.used("api_keys/test") == 1
+
+    @pytest.mark.parametrize("redis", ["sentinel"], indirect=True)
+    def test_the_reason_is_told_with_the_decisions(self, redis, start_with):
+        gateway = start_with(None, **{**redis.settings, "master_name": "another"})
+        gateway.wait_log("redis is away", "No such master")
+        gateway.chat()
+        told = r"counting by the outage rule: .*No such master"
+        until(lambda: re.search(told, gateway.log()), "it is told")
 
     @pytest.mark.parametrize("redis", ["cluster"], indirect=True)
     def test_a_node_of_a_cluster_is_no_server_of_its_own(self, redis, start_with):
@@ -242,6 +251,10 @@ class TestTls:
         gateway.wait_log("certificate")
         assert gateway.degraded()
         assert [gateway.chat().status for _ in range(2)] == [200, 429]
+
+    def test_at_a_server_without(self, redis, start_with):
+        gateway = start_with(redis.url.replace("redis:", "rediss:"))
+        gateway.wait_log("redis is away", "TLS with 127.0.0.1")
 
     @pytest.mark.parametrize("by", ["file", "environment"])
     def test_certificates_are_read_again(self, secure, launch, tmp_path, rows, by, start):

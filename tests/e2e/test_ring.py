@@ -97,6 +97,21 @@ def test_one_server(ring):
     assert "one shard" in text and "alone:6379/0" in text and "s3cret" not in text
 
 
+@pytest.mark.parametrize(
+    "redis, why",
+    [
+        ({"sentinels": ["s:26379"], "master_name": "m"}, "mode is sentinel"),
+        ({"nodes": ["n:6379"]}, "mode is cluster"),
+    ],
+    ids=["sentinel", "cluster"],
+)
+def test_without_a_ring(ring, redis, why):
+    text = good(ring(redis))
+    assert why in text and "no ring" in text
+    asked = ring(redis, "--with", "x=redis://x")
+    assert asked.returncode == 1 and why in asked.stdout + asked.stderr
+
+
 def test_from_the_environment(tmp_path):
     text = good(
         run_stint(
