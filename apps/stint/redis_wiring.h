@@ -61,7 +61,7 @@ class RedisWiring {
   [[nodiscard]] store::RedisStoreHooks hooks();
   [[nodiscard]] std::vector<std::string> warnings(const redis::Deployment& next) const;
   [[nodiscard]] store::RedisStore::MakeTopology make();
-  // Shown from now on, until the store has the server no more.
+  // Shown from now on, and for some minutes after the store has the server no more.
   std::shared_ptr<observe::DistinctCounter> show(std::string_view server);
   void set_degraded(std::string_view server, bool degraded) const;
   void show_keys(Duration now);

@@ -259,12 +259,11 @@ net::Task<void> Service::obey_signals() {
   for (;;) {
     auto signal = co_await signals_->next();
     if (signal != SIGHUP) break;
+    asked_again_ = true;
     if (bootstrap_source_) {
       bootstrap_source_->again();
-      asked_again_ = true;
       look_at_bootstrap();
     } else {
-      asked_again_ = true;
       take_redis(config::Bootstrap(bootstrap_));  // the environment has not changed; files may have
     }
     if (!loader_) continue;

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdio>
 #include <expected>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -160,6 +162,23 @@ OrWhyNot<std::string> report(const config::Redis& redis, const RingChange& chang
          "\n" + moves_text(*ring, *after);
 }
 
+// Empty: there is one.
+std::string_view why_no_ring(const std::optional<config::Redis>& redis) {
+  if (!redis) return "ratelimit.backend is memory: every process has all its buckets, and no shard";
+  switch (redis->mode) {
+    case config::RedisMode::sentinel:
+      return "ratelimit.redis.mode is sentinel: every bucket is at the master, and there is no "
+             "ring";
+    case config::RedisMode::cluster:
+      return "ratelimit.redis.mode is cluster: its nodes say where a bucket is, and there is no "
+             "ring";
+    case config::RedisMode::single:
+    case config::RedisMode::ring:
+      return {};
+  }
+  return {};
+}
+
 }  // namespace
 
 RingResult ring(const std::optional<std::string>& file, const config::Environment& environment,
@@ -172,17 +191,8 @@ RingResult ring(const std::optional<std::string>& file, const config::Environmen
   }
   if (!loaded.value) return result;
   const auto& redis = loaded.value->ratelimit.redis;
-  if (!redis) {
-    result.text += "ratelimit.backend is memory: every process has all its buckets, and no shard\n";
-    result.exit_code = change.with.empty() && change.without.empty() ? 0 : 1;
-    return result;
-  }
-  if (redis->mode == config::RedisMode::sentinel || redis->mode == config::RedisMode::cluster) {
-    const bool cluster = redis->mode == config::RedisMode::cluster;
-    result.text += cluster ? "ratelimit.redis.mode is cluster: the nodes themselves say where a "
-                             "bucket is, and there is no ring\n"
-                           : "ratelimit.redis.mode is sentinel: every bucket is at the master, and "
-                             "there is no ring\n";
+  if (const std::string_view why = why_no_ring(redis); !why.empty()) {
+    result.text += std::string(why) + "\n";
     result.exit_code = change.with.empty() && change.without.empty() ? 0 : 1;
     return result;
   }
