@@ -250,6 +250,23 @@ TEST_F(RedisRing, BucketsAreBroughtFromAServerWhoseTimeHasGotAhead) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(admitted(*after, bucket(i), limit, 4), 1) << i;
 }
 
+// Whatever lies where a log should be, the bucket is brought, and the log begins anew.
+TEST_F(RedisRing, ABucketIsBroughtWithoutALogThatIsNone) {
+  const auto set =
+      limits({requests_per(kLong, 3), requests_per(kLong, 100, Algorithm::sliding_log)});
+  const auto ask_for = [&set](StoreRig& replica, const std::string& of) {
+    Call call = call_of({{of, set}});
+    return acquire(replica, call);
+  };
+  const auto before = rig(on({&server_}));
+  for (int i = 0; i < 3; ++i) {
+    for (int n = 0; n < 3; ++n) EXPECT_EQ(ask_for(*before, bucket(i)), Outcome::admitted);
+    server_.command({"SET", log_key(bucket(i), kLong), "none"});
+  }
+  const auto after = rig(on({&second_}, {&server_}));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask_for(*after, bucket(i)), Outcome::refused) << i;
+}
+
 TEST_F(RedisRing, ADeadOldServerIsGoneWithoutWaiting) {
   const Limit limit = requests_per(kLong, 3);
   {

@@ -31,7 +31,10 @@ local held = redis.pcall('ZRANGE', leases, 0, -1, 'WITHSCORES')
 reply[5] = held.err and {} or held
 local ok, windows = pcall(log_windows, raw)
 for _, window in ipairs(ok and windows or {}) do
-  reply[#reply + 1] = window
-  reply[#reply + 1] = redis.call('ZRANGE', counters .. ':log:' .. window, 0, -1, 'WITHSCORES')
+  local entries = redis.pcall('ZRANGE', counters .. ':log:' .. window, 0, -1, 'WITHSCORES')
+  if not entries.err then
+    reply[#reply + 1] = window
+    reply[#reply + 1] = entries
+  end
 end
 return reply
