@@ -51,6 +51,9 @@ Gateway::Gateway(const config::Bootstrap& bootstrap, std::shared_ptr<store::Rate
   watches_.push_back(metrics.watch_gauge("stint_buckets", "Buckets in memory.", {}, [this] {
     return static_cast<double>(store_->stats().buckets);
   }));
+  watches_.push_back(metrics.watch_gauge(
+      "stint_buckets_unsent", "Buckets counted here in an outage that Redis was not told of yet.",
+      {}, [this] { return static_cast<double>(store_->stats().unsent_buckets); }));
   watches_.push_back(metrics.watch_counter("stint_buckets_evicted_total",
                                            "Buckets that made way at the cap although not spent.",
                                            {}, [this] { return store_->stats().evicted; }));

@@ -103,6 +103,8 @@ struct ResetPage {
 struct StoreStats {
   std::size_t buckets = 0;
   std::size_t overflow_buckets = 0;
+  // Counted here while the store across the network was away, which was not told of all of it yet.
+  std::size_t unsent_buckets = 0;
   std::uint64_t overflowed = 0;
   std::uint64_t expired = 0;
   std::uint64_t evicted = 0;

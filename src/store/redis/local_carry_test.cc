@@ -139,6 +139,9 @@ TEST(LocalCarry, HandsOutEachChargeOnceWithAllThatTheStoreNeeds) {
   EXPECT_EQ(taken[0].spent[1].leases, (std::vector<SpentLease>{{{1, 1}, kStart + kTtl}}));
   EXPECT_THAT(replica.take(), IsEmpty());
   EXPECT_EQ(replica.local.stats().unsent, 0U);
+  EXPECT_EQ(replica.local.stats().under_way, 1U);
+  replica.local.told();
+  EXPECT_EQ(replica.local.stats().under_way, 0U);
   EXPECT_FALSE(replica.settle(call, 0)) << "the store has it";
   EXPECT_FALSE(replica.local.renew(call.record, 0, replica.now));
 }
@@ -231,6 +234,7 @@ TEST(LocalCarry, WhatWasNotSentIsPutBack) {
   EXPECT_FALSE(replica.settle(first, 0));
   replica.local.restore(taken[0], replica.now);
   EXPECT_EQ(replica.local.stats().unsent, 1U);
+  EXPECT_EQ(replica.local.stats().under_way, 0U);
   LocalCall third = replica.decided({ask});
   EXPECT_EQ(third.slot(0).remaining, 97) << "not counted twice";
   EXPECT_TRUE(replica.settle(third, 0));

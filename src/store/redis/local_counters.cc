@@ -147,6 +147,7 @@ class LocalCounters::Impl {
         --stats_.unsent;
         if (!std::ranges::all_of(spent.spent, &SpentLimit::empty)) {
           taken.buckets.push_back(std::move(spent));
+          ++stats_.under_way;
         }
       }
       free_if_spent(cursor, now);
@@ -157,11 +158,17 @@ class LocalCounters::Impl {
 
   void restore(const SpentBucket& spent, TimePoint now) {
     const base::MutexLock lock(mutex_);
+    --stats_.under_way;
     LocalBucket* found = find(spent.key);
     // Freed: nothing of it counts any more.
     if (found == nullptr) return;
     if (!found->unsent()) ++stats_.unsent;
     found->restore(spent, now);
+  }
+
+  void told() {
+    const base::MutexLock lock(mutex_);
+    --stats_.under_way;
   }
 
   LocalStats stats() const {
@@ -360,6 +367,7 @@ LocalCounters::Taken LocalCounters::take_spent(TimePoint now, std::size_t max_bu
   return impl_->take_spent(now, max_buckets, cursor, wanted);
 }
 void LocalCounters::restore(SpentBucket spent, TimePoint now) { impl_->restore(spent, now); }
+void LocalCounters::told() { impl_->told(); }
 LocalStats LocalCounters::stats() const { return impl_->stats(); }
 
 }  // namespace stint::store

@@ -27,6 +27,7 @@ struct LocalOptions {
 struct LocalStats {
   std::size_t buckets = 0;           // in memory, those included whose spending was taken
   std::size_t unsent = 0;            // of them: charged since, and not taken; shared ones apart
+  std::size_t under_way = 0;         // taken, and neither restored nor told
   std::size_t overflow_buckets = 0;  // shared ones
   std::uint64_t overflowed = 0;      // charges to shared ones
 };
@@ -98,6 +99,9 @@ class LocalCounters {
   // Puts back what was taken and was certainly not carried to the store; settlements find their
   // charges again.
   void restore(SpentBucket spent, TimePoint now);
+  // One that was taken is at the store, or nobody knows whether it is. Each that was taken comes to
+  // this or to `restore`, once.
+  void told();
 
   [[nodiscard]] LocalStats stats() const;
 

@@ -429,6 +429,7 @@ void Port::carry(SpentBucket spent, std::move_only_function<void()> done) {
       shared_.local.restore(std::move(carried->spent), shared_.now());
     } else {
       for (Change& change : carried->unsent) keep(std::move(change));
+      shared_.local.told();
     }
     carried->done();
   };

@@ -99,6 +99,7 @@ StoreStats RedisStore::stats() const {
   StoreStats stats;
   stats.buckets = local.buckets;
   stats.overflow_buckets = local.overflow_buckets;
+  stats.unsent_buckets = local.unsent + local.under_way;
   stats.overflowed = local.overflowed;
   return stats;
 }
