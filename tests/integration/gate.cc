@@ -81,31 +81,18 @@ struct Gate::Impl {
     done.get();
   }
 
-  // A client that tries a refused port again and again may, by chance, connect to itself from that
-  // very port; it notices, and the port is free again.
   void listen() {
-    for (int tries = 0; !try_listen(); ++tries) {
-      if (tries == 500) throw std::runtime_error("gate: bind or listen");
-      ::poll(nullptr, 0, /*timeout=*/10);
-    }
-  }
-
-  bool try_listen() {
     listener = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int on = 1;
     ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    socklen_t size = sizeof address;
-    if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+    address.sin_port = htons(port.number());
+    if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
         ::listen(listener.get(), 64) != 0) {
-      return false;
+      throw std::runtime_error("gate: bind or listen");
     }
-    ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    port = ntohs(address.sin_port);
-    return true;
   }
 
   void work() {
@@ -251,7 +238,7 @@ struct Gate::Impl {
 
   const std::uint16_t to_port;
   FileDescriptor wake;
-  std::uint16_t port = 0;  // after the constructor constant
+  const OwnPort port = OwnPort::take();
 
   std::mutex mutex;
   std::deque<std::packaged_task<void()>> changes;  // guarded by mutex
@@ -273,7 +260,7 @@ struct Gate::Impl {
 Gate::Gate(std::uint16_t to_port) : impl_(std::make_unique<Impl>(to_port)) {}
 Gate::~Gate() = default;
 
-std::uint16_t Gate::port() const noexcept { return impl_->port; }
+std::uint16_t Gate::port() const noexcept { return impl_->port.number(); }
 
 std::size_t Gate::accepted() {
   std::size_t result = 0;

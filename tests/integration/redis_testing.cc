@@ -37,21 +37,6 @@ sockaddr_in loopback(std::uint16_t port) {
   return address;
 }
 
-// Below the ports that the kernel gives to clients: else one of those that try to connect while the
-// server is down may get the server's port, and be connected with itself.
-std::uint16_t free_port() {
-  static std::atomic<unsigned> next = static_cast<unsigned>(::getpid()) * 41;
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    const auto port = static_cast<std::uint16_t>(20000 + next.fetch_add(1) % 12000);
-    const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const sockaddr_in address = loopback(port);
-    if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-      return port;
-    }
-  }
-  throw std::runtime_error("no free port");
-}
-
 // One command over a new connection.
 class BlockingClient {
  public:
@@ -176,7 +161,7 @@ RedisServer::~RedisServer() {
 
 std::string RedisServer::url() const {
   const std::string login = options_.password.empty() ? "" : ":" + options_.password + "@";
-  return "redis://" + login + "127.0.0.1:" + std::to_string(port_);
+  return "redis://" + login + "127.0.0.1:" + std::to_string(port());
 }
 
 redis::Reply RedisServer::command(std::initializer_list<std::string_view> words) {
@@ -184,7 +169,7 @@ redis::Reply RedisServer::command(std::initializer_list<std::string_view> words)
 }
 
 redis::Reply RedisServer::command(const std::vector<std::string_view>& words) {
-  BlockingClient client(port_);
+  BlockingClient client(port());
   if (!options_.password.empty()) {
     const std::array<std::string_view, 2> login{"AUTH", options_.password};
     const redis::Reply answer = client.command(login);
@@ -196,9 +181,9 @@ redis::Reply RedisServer::command(const std::vector<std::string_view>& words) {
 void RedisServer::start() {
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (!ports_fixed_) {
-      port_ = free_port();
-      tls_port_ = options_.cert_file.empty() ? std::uint16_t{0} : free_port();
-      bus_port_ = options_.cluster ? free_port() : std::uint16_t{0};
+      port_ = OwnPort::take();
+      if (!options_.cert_file.empty()) tls_port_ = OwnPort::take();
+      if (options_.cluster) bus_port_ = OwnPort::take();
     }
     if (start_once()) {
       ports_fixed_ = true;
@@ -215,12 +200,12 @@ bool RedisServer::start_once() {
   // A Sentinel writes there what it has learned, and needs it when it comes back.
   if (!options_.sentinel || !ports_fixed_) {
     std::ofstream config(file);
-    config << "bind 127.0.0.1\nport " << port_ << "\ndir " << folder_
+    config << "bind 127.0.0.1\nport " << port() << "\ndir " << folder_
            << "\nsave \"\"\nappendonly no\ndaemonize no\nlogfile \"\"\n";
     if (!options_.password.empty()) config << "requirepass " << options_.password << '\n';
     for (const std::string& user : options_.users) config << "user " << user << '\n';
-    if (tls_port_ != 0) {
-      config << "tls-port " << tls_port_ << "\ntls-cert-file " << options_.cert_file
+    if (tls_port() != 0) {
+      config << "tls-port " << tls_port() << "\ntls-cert-file " << options_.cert_file
              << "\ntls-key-file " << options_.key_file << '\n';
       // Redis wants a CA in any case; its own certificate does where nobody is verified.
       const bool verified = !options_.ca_file.empty();
@@ -228,7 +213,7 @@ bool RedisServer::start_once() {
              << "\ntls-auth-clients " << (verified ? "yes" : "no") << '\n';
     }
     if (options_.cluster) {
-      config << "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-port " << bus_port_
+      config << "cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-port " << bus_port()
              << '\n';
     }
     for (const std::string& line : options_.config) config << line << '\n';

@@ -14,6 +14,7 @@
 
 #include "redis/reply.h"
 #include "stint/time.h"
+#include "tests/integration/own_port.h"
 
 namespace stint::redis_testing {
 
@@ -51,10 +52,10 @@ class RedisServer {
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
 
-  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
-  [[nodiscard]] std::uint16_t tls_port() const noexcept { return tls_port_; }
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_.number(); }
+  [[nodiscard]] std::uint16_t tls_port() const noexcept { return tls_port_.number(); }
   // By which the nodes of a Cluster speak with one another.
-  [[nodiscard]] std::uint16_t bus_port() const noexcept { return bus_port_; }
+  [[nodiscard]] std::uint16_t bus_port() const noexcept { return bus_port_.number(); }
   // "redis://127.0.0.1:port", with the password if there is one.
   [[nodiscard]] std::string url() const;
 
@@ -81,9 +82,9 @@ class RedisServer {
 
   Options options_;
   std::string folder_;
-  std::uint16_t port_ = 0;
-  std::uint16_t tls_port_ = 0;
-  std::uint16_t bus_port_ = 0;
+  OwnPort port_;
+  OwnPort tls_port_;
+  OwnPort bus_port_;
   pid_t pid_ = -1;
   bool paused_ = false;
   std::unique_ptr<Log> log_;

@@ -16,18 +16,24 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 BINARY = os.environ.get("STINT", str(ROOT / "build/release/stint"))
 KEY = "sk-test"
 
-# Below the range that connections take their own port from, so that none is taken in between.
+# As OwnPort (tests/integration/own_port.h) has it: below the range that connections take their own
+# port from, and kept from other tests to the end of this process, also while nobody listens there.
 _ports = iter(range(20000 + os.getpid() % 1000 * 10, 32000))
+_kept = []
 
 
 def free_port():
     for port in _ports:
-        with socket.socket() as probe:
-            try:
+        held = socket.socket(socket.AF_UNIX)
+        try:
+            held.bind(f"\0stint-test-port-{port}")
+            with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        except OSError:
+            held.close()
+            continue
+        _kept.append(held)
+        return port
     raise AssertionError("no free port")
 
 
