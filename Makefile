@@ -2,7 +2,7 @@
 
 JOBS ?= $(shell nproc)
 
-.PHONY: help setup build run test bench bench-gateway bench-redis lint format package clean
+.PHONY: help setup build run test bench bench-gateway bench-redis profile lint format package clean
 
 help:
 	@echo 'make setup            install the Debian packages that stint needs'
@@ -10,6 +10,7 @@ help:
 	@echo 'make run              build the program alone, and run the demo: a gateway to try with curl'
 	@echo 'make test             all checks and tests, both compilers, with sanitizers'
 	@echo 'make bench            run the benchmarks     [BENCH_ARGS=--benchmark_filter=...]'
+	@echo 'make profile          record anew by what the release preset is optimized'
 	@echo 'make lint             quick checks and clang-tidy      [SINCE=<commit>: changed files]'
 	@echo 'make format           format all sources in place'
 	@echo 'make package          a tarball of program and library in build/package'
@@ -45,6 +46,9 @@ bench-redis: build
 	@bench/redis/ring.py
 	@bench/redis/cluster.py
 	@bench/redis/flapping.py
+
+profile:
+	@tools/profile.sh
 
 lint:
 	@tools/lint.sh $(if $(SINCE),--since $(SINCE))

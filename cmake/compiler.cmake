@@ -86,6 +86,23 @@ function(stint_optimize_as_a_whole target)
   endif()
 endfunction()
 
+# Which way the code goes, as counted while it was used: what is used often is compiled for speed and
+# laid together, the rest for size. Code that has changed since is compiled as without.
+if(STINT_PROFILE OR STINT_RECORD_PROFILE)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
+    message(FATAL_ERROR "A profile needs Clang 19 or newer. Without: -DSTINT_PROFILE=")
+  endif()
+  # Functions of a file are known by its name, not by where the sources lie.
+  add_compile_options("SHELL:-mllvm -static-func-full-module-prefix=false")
+endif()
+if(STINT_RECORD_PROFILE)
+  add_compile_options(-fprofile-generate)
+  add_link_options(-fprofile-generate)
+elseif(STINT_PROFILE)
+  add_compile_options(-fprofile-use=${STINT_PROFILE}
+                      -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled)
+endif()
+
 if(STINT_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "STINT_FUZZ needs Clang: libFuzzer is part of it.")

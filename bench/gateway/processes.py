@@ -122,7 +122,7 @@ def start_nginx(stack, template, folder, core, upstream_port=0):
     values = {"FOLDER": folder, "PORT": port, "UPSTREAM_PORT": upstream_port}
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
-    configuration = pathlib.Path(folder) / template
+    configuration = pathlib.Path(folder) / pathlib.Path(template).name
     configuration.write_text(text)
     command = ["nginx", "-e", "stderr", "-p", folder, "-c", configuration]
     program = Program(command, port, folder=folder, core=core)
