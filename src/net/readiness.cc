@@ -74,17 +74,26 @@ void Readiness::dispatch() {
   for (std::size_t i = 0; i < event_count_; ++i) {
     static_cast<ReadySocket*>(events_[i].data.ptr)->happened(events_[i].events);
   }
-  for (next_event_ = 0; next_event_ < event_count_;) {
-    const epoll_event event = events_[next_event_++];
-    auto* const socket = static_cast<ReadySocket*>(event.data.ptr);
-    if (socket != nullptr) socket->wake(event.events);
-  }
-  event_count_ = next_event_ = 0;
+  // What is under way goes on before anything new is begun: an answer that is there does not wait
+  // for all the requests that came with it.
+  wake_all(/*idle_too=*/false);
+  wake_all(/*idle_too=*/true);
+  event_count_ = 0;
   dispatching_ = false;
 }
 
+// Each once, so the second time those that are left.
+void Readiness::wake_all(bool idle_too) {
+  for (std::size_t i = 0; i < event_count_; ++i) {
+    auto* const socket = static_cast<ReadySocket*>(events_[i].data.ptr);
+    if (socket == nullptr || (socket->idle_ && !idle_too)) continue;
+    events_[i].data.ptr = nullptr;
+    socket->wake(events_[i].events);
+  }
+}
+
 void Readiness::forget(const ReadySocket& socket) noexcept {
-  for (std::size_t i = next_event_; i < event_count_; ++i) {
+  for (std::size_t i = 0; i < event_count_; ++i) {
     if (events_[i].data.ptr == &socket) events_[i].data.ptr = nullptr;
   }
 }

@@ -45,6 +45,7 @@ class Readiness {
 
   void arm();
   void dispatch();
+  void wake_all(bool idle_too);
   void begin_wait();
   void end_wait() noexcept;
   void forget(const ReadySocket& socket) noexcept;
@@ -57,7 +58,6 @@ class Readiness {
   bool armed_ = false;
   bool dispatching_ = false;
   std::array<epoll_event, 128> events_{};
-  std::size_t next_event_ = 0;
   std::size_t event_count_ = 0;
 };
 
@@ -90,6 +90,9 @@ class ReadySocket {
     if (!ended_) ready_[index(Direction::read)] = false;
   }
 
+  // Nothing is under way on it: of what happens at the same time, what happens here comes last.
+  void set_idle(bool idle) noexcept { idle_ = idle; }
+
   // Calls at the next change for the better, even if it may be ready already.
   std::shared_ptr<Wait> wait(Direction direction, Call call);
   // The same for a handler of Asio's, whose cancellation ends the wait.
@@ -116,6 +119,7 @@ class ReadySocket {
   FileDescriptor socket_;
   int error_ = 0;
   std::array<bool, 2> ready_{};
+  bool idle_ = false;
   bool ended_ = false;  // the peer's sending, or the connection
   std::array<std::vector<std::shared_ptr<Wait>>, 2> waits_{};
   std::list<ReadySocket*>::iterator position_{};

@@ -237,7 +237,9 @@ Task<NetResult<void>> Stream::Impl::wait_readable(Duration timeout) {
   }
   reading_.timed_out = false;
   reading_.deadline.arm(loop_.now() + timeout);
+  socket_.set_idle(true);
   auto over = co_await wait(Attempt::Kind::want_read, reading_);
+  socket_.set_idle(false);
   reading_.deadline.disarm();
   if (over) co_return std::unexpected(std::move(*over));
   co_return NetResult<void>();

@@ -36,6 +36,8 @@ class Stream {
   [[nodiscard]] std::optional<NetResult<std::size_t>> read_waiting(std::span<char> into);
   // Completes when a read would not have to wait (bytes, the end or an error), so that who waits
   // long needs no buffer meanwhile. Rarely also when a read would have to wait all the same.
+  // It is for who waits for something new to begin: of what the loop hears of at the same time,
+  // this comes after all that is under way.
   [[nodiscard]] Task<NetResult<void>> wait_readable(Duration timeout);
 
   // What the kernel takes at once, which is taken off the parts. Nothing if something is left.

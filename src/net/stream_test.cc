@@ -146,6 +146,33 @@ TEST_F(StreamTest, WaitReadableTakesNothing) {
   EXPECT_EQ(run(loop_, read_exactly(pair_.server, 2)), "ab");
 }
 
+TEST_F(StreamTest, WhatIsUnderWayComesBeforeWhatBegins) {
+  StreamPair other = make_pair(loop_);
+  std::string order;
+  const auto begin = [](Stream& stream, std::string& done) -> Task<> {
+    EXPECT_TRUE(co_await stream.wait_readable(kLong));
+    done += "new ";
+  };
+  const auto go_on = [](Stream& stream, std::string& done) -> Task<> {
+    EXPECT_EQ(co_await read_exactly(stream, 1), "b");
+    done += "old ";
+  };
+  for (int round = 0; round < 2; ++round) {  // what was idle once can be under way the next time
+    Stream& idle = round == 0 ? pair_.server : other.server;
+    Stream& busy = round == 0 ? other.server : pair_.server;
+    tasks_.start(begin(idle, order));
+    tasks_.start(go_on(busy, order));
+    run_what_is_ready(loop_);
+    Stream::Parts first{"a", "", ""};
+    Stream::Parts second{"b", "", ""};
+    ASSERT_TRUE((round == 0 ? pair_.client : other.client).write_now(first));
+    ASSERT_TRUE((round == 0 ? other.client : pair_.client).write_now(second));
+    run(loop_, tasks_.join());
+    EXPECT_EQ(std::exchange(order, ""), "old new ");
+    if (round == 0) EXPECT_EQ(run(loop_, read_exactly(pair_.server, 1)), "a");
+  }
+}
+
 TEST_F(StreamTest, ReadWaitingDoesNotWait) {
   char bytes[8];
   EXPECT_FALSE(pair_.server.read_waiting(bytes).has_value());
