@@ -99,7 +99,12 @@ if(STINT_RECORD_PROFILE)
   add_compile_options(-fprofile-generate)
   add_link_options(-fprofile-generate)
 elseif(STINT_PROFILE)
-  add_compile_options(-fprofile-use=${STINT_PROFILE}
+  # Objects of two profiles do not link: under a name of its own, another one compiles all anew.
+  file(SHA256 ${STINT_PROFILE} profile)
+  string(SUBSTRING ${profile} 0 12 profile)
+  set(profile ${PROJECT_BINARY_DIR}/profiles/${profile}.profdata)
+  configure_file(${STINT_PROFILE} ${profile} COPYONLY)
+  add_compile_options(-fprofile-use=${profile}
                       -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled)
 endif()
 
