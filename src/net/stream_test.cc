@@ -150,11 +150,13 @@ TEST_F(StreamTest, WhatIsUnderWayComesBeforeWhatBegins) {
   StreamPair other = make_pair(loop_);
   std::string order;
   const auto begin = [](Stream& stream, std::string& done) -> Task<> {
-    EXPECT_TRUE(co_await stream.wait_readable(kLong));
+    const auto readable = co_await stream.wait_readable(kLong);
+    EXPECT_TRUE(readable);
     done += "new ";
   };
   const auto go_on = [](Stream& stream, std::string& done) -> Task<> {
-    EXPECT_EQ(co_await read_exactly(stream, 1), "b");
+    const std::string read = co_await read_exactly(stream, 1);
+    EXPECT_EQ(read, "b");
     done += "old ";
   };
   for (int round = 0; round < 2; ++round) {  // what was idle once can be under way the next time
