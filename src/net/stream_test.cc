@@ -155,7 +155,7 @@ TEST_F(StreamTest, WhatIsUnderWayComesBeforeWhatBegins) {
     done += "new ";
   };
   const auto go_on = [](Stream& stream, std::string& done) -> Task<> {
-    const std::string read = co_await read_exactly(stream, 1);
+    const auto read = co_await read_exactly(stream, 1);
     EXPECT_EQ(read, "b");
     done += "old ";
   };
