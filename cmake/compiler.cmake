@@ -105,7 +105,8 @@ elseif(STINT_PROFILE)
   set(profile ${PROJECT_BINARY_DIR}/profiles/${profile}.profdata)
   configure_file(${STINT_PROFILE} ${profile} COPYONLY)
   add_compile_options(-fprofile-use=${profile}
-                      -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled)
+                      -Wno-profile-instr-out-of-date -Wno-profile-instr-unprofiled
+                      -Wno-backend-plugin)
 endif()
 
 if(STINT_FUZZ)
