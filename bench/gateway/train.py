@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts a stint that records a profile through what gateways do all day; see tools/profile.sh.
 
-    bench/gateway/train.py --stint build/profile/stint
+    LLVM_PROFILE_FILE=/tmp/%p.profraw bench/gateway/train.py --stint build/profile/stint
 
 Chats, streams, embeddings, plain services; admitted, refused, unknown; with counters in memory and
 in a Redis; at full load and with pauses; with an access log.
@@ -73,10 +73,10 @@ def train(stack, folder, binary, upstream_port, redis_port=None):
     text += REDIS.format(port=redis_port) if redis_port else ""
     configuration = pathlib.Path(folder) / "stint.yaml"
     configuration.write_text(text)
-    environment = {"BENCH_UPSTREAM_PORT": str(upstream_port)}
-    for name in ("LLVM_PROFILE_FILE",):
-        if name in os.environ:
-            environment[name] = os.environ[name]
+    environment = {
+        "BENCH_UPSTREAM_PORT": str(upstream_port),
+        "LLVM_PROFILE_FILE": os.environ["LLVM_PROFILE_FILE"],
+    }
     program = processes.Program(
         [pathlib.Path(binary).resolve(), "--config", configuration],
         port,

@@ -78,6 +78,7 @@ class TestLocal:
             assert ready.json()["store"]["degraded"] is True
             # Those that nobody asks are not missed at once.
             assert 1 <= gateway.metric("stint_store_degraded") <= redis.shards
+            assert gateway.metric("stint_buckets_unsent") > 0
         assert all(count > 0 for count in fallbacks(gateways))
         # Once it is known to be away nobody waits for it.
         samples = list(load.samples)
@@ -111,6 +112,9 @@ class TestLocal:
         before = fallbacks(gateways)
         assert count_together(gateways)
         assert fallbacks(gateways) == before
+        for gateway in gateways:
+            told = lambda gateway=gateway: gateway.metric("stint_buckets_unsent") == 0  # noqa: E731
+            until(told, "all is told to Redis", 7)
 
     def test_killed(self, three, redis):
         gateways = three({"rpm": self.QUOTA})
