@@ -33,22 +33,27 @@ std::optional<std::string> check_shard(std::string_view text) {
   return shard ? std::nullopt : std::optional(std::move(shard.error()));
 }
 
+// Two names of one server would be two shards that fail together.
 void check_distinct(MapReader& reader, const std::vector<RedisShard>& shards) {
-  const std::string_view name = reader.given("shards") ? "shards" : "urls";
-  const Node* list = reader.peek(name);
-  if (list == nullptr) return;
-  std::map<std::string, std::size_t> seen;
+  const std::string_view list = reader.given("shards") ? "shards" : "urls";
+  std::map<std::string, std::size_t> names;
+  std::map<std::string, std::size_t> servers;
   for (std::size_t i = 0; i < shards.size(); ++i) {
     if (shards[i].server.host.empty()) continue;  // no good, and was told
-    const auto [other, fresh] = seen.emplace(shards[i].name, i);
-    if (fresh) continue;
-    const bool own_place = i < list->children.size();
-    const std::string element = "[" + std::to_string(i) + "]";
-    Context& context = reader.context();
-    context.faults.push_back(context.fault_at(
-        own_place ? list->children[i] : *list, reader.path(name) + element,
-        "is the shard " + quoted(shards[i].name) + " as is " + std::string(name) + "[" +
-            std::to_string(other->second) + "]; give each a name of its own"));
+    const auto [named, fresh_name] = names.emplace(shards[i].name, i);
+    const auto [server, fresh_server] = servers.emplace(shards[i].address(), i);
+    const auto other = [list](std::size_t index) {
+      return std::string(list) + "[" + std::to_string(index) + "]";
+    };
+    if (!fresh_name) {
+      fault_at_element(reader, list, i,
+                       "is the shard " + quoted(shards[i].name) + " as is " + other(named->second) +
+                           "; give each a name of its own");
+    } else if (!fresh_server) {
+      fault_at_element(reader, list, i,
+                       "is the server " + shards[i].address() + " as is " + other(server->second) +
+                           "; give each shard a server of its own");
+    }
   }
 }
 
@@ -182,6 +187,7 @@ void read_redis(MapReader reader, bool in_use, std::optional<Redis>& out) {
   // Who is who is known only with the database that holds for all.
   check_distinct(reader, complete(redis.shards, redis));
   check_distinct(previous, complete(redis.previous, redis));
+  check_asked_once(reader, redis);
   if (!in_use) return;
   if (reader.context().faults.size() == faults) {
     check_mode(reader, redis);

@@ -1,6 +1,8 @@
 #include "config/redis_nodes.h"
 
 #include <charconv>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 #include "config/bootstrap_sections.h"
@@ -28,12 +30,20 @@ RedisUrl parse_node(std::string_view text) {
 }
 
 void fault_at_node(MapReader& reader, std::size_t index, const std::string& message) {
-  const Node* const list = reader.peek("nodes");
-  if (list == nullptr) return;
-  Context& context = reader.context();
-  const Node& place = index < list->children.size() ? list->children[index] : *list;
-  context.faults.push_back(
-      context.fault_at(place, reader.path("nodes") + "[" + std::to_string(index) + "]", message));
+  fault_at_element(reader, "nodes", index, message);
+}
+
+void check_asked_once(MapReader& reader, std::string_view list,
+                      const std::vector<RedisUrl>& servers) {
+  std::map<std::pair<std::string, std::uint16_t>, std::size_t> seen;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    if (servers[i].host.empty()) continue;  // no good, and was told
+    const auto [other, fresh] = seen.emplace(std::pair(servers[i].host, servers[i].port), i);
+    if (fresh) continue;
+    fault_at_element(reader, list, i,
+                     "is the same as " + std::string(list) + "[" + std::to_string(other->second) +
+                         "]; name each once");
+  }
 }
 
 }  // namespace
@@ -89,6 +99,21 @@ void read_sentinel_keys(MapReader& reader, Redis& redis) {
   redis.sentinel_tls = redis.tls;
   redis.sentinel_tls_enabled = redis.tls_enabled;
   read_client_tls(reader.map("sentinel_tls"), redis.sentinel_tls, &redis.sentinel_tls_enabled);
+}
+
+void fault_at_element(MapReader& reader, std::string_view list, std::size_t index,
+                      const std::string& message) {
+  const Node* const all = reader.peek(list);
+  if (all == nullptr) return;
+  Context& context = reader.context();
+  const Node& place = index < all->children.size() ? all->children[index] : *all;
+  context.faults.push_back(
+      context.fault_at(place, reader.path(list) + "[" + std::to_string(index) + "]", message));
+}
+
+void check_asked_once(MapReader& reader, const Redis& redis) {
+  check_asked_once(reader, "sentinels", sentinels_of(redis).asked);
+  check_asked_once(reader, "nodes", nodes_of(redis).asked);
 }
 
 void check_nodes(MapReader& reader, const Redis& redis) {

@@ -273,6 +273,19 @@ constexpr Broken kRefusals[] = {
      "stint.yaml:2:91: ratelimit.redis.previous.urls[1]: is the shard 'a' as is urls[0]; give each "
      "a "
      "name of its own"},
+    {"OneServerUnderTwoNames",
+     "resources_file: r\nratelimit: {backend: redis, redis: {urls: [\"a=redis://h\", "
+     "\"b=redis://h:6379/0\"]}}\n",
+     "stint.yaml:2:59: ratelimit.redis.urls[1]: is the server h:6379/0 as is urls[0]; give each "
+     "shard a server of its own"},
+    {"SentinelNamedTwice",
+     "resources_file: r\nratelimit: {backend: redis, redis: {sentinels: [\"a:1\", \"b:1\", "
+     "\"a:1\"], master_name: m}}\n",
+     "stint.yaml:2:63: ratelimit.redis.sentinels[2]: is the same as sentinels[0]; name each once"},
+    {"NodeNamedTwice",
+     "resources_file: r\nratelimit: {backend: redis, redis: {nodes: [\"a:6379\", "
+     "\"redis://a\"]}}\n",
+     "stint.yaml:2:55: ratelimit.redis.nodes[1]: is the same as nodes[0]; name each once"},
     {"ShardWithoutName",
      "resources_file: r\nratelimit: {backend: redis, redis: {shards: [{name: \"\", url: "
      "\"redis://h\"}]}}\n",
