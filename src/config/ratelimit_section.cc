@@ -46,13 +46,13 @@ void check_distinct(MapReader& reader, const std::vector<RedisShard>& shards) {
       return std::string(list) + "[" + std::to_string(index) + "]";
     };
     if (!fresh_name) {
-      fault_at_element(reader, list, i,
-                       "is the shard " + quoted(shards[i].name) + " as is " + other(named->second) +
-                           "; give each a name of its own");
+      reader.fault(list, i,
+                   "is the shard " + quoted(shards[i].name) + " as is " + other(named->second) +
+                       "; give each a name of its own");
     } else if (!fresh_server) {
-      fault_at_element(reader, list, i,
-                       "is the server " + shards[i].address() + " as is " + other(server->second) +
-                           "; give each shard a server of its own");
+      reader.fault(list, i,
+                   "is the server " + shards[i].address() + " as is " + other(server->second) +
+                       "; give each shard a server of its own");
     }
   }
 }

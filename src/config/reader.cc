@@ -107,6 +107,14 @@ void MapReader::fault(std::string_view name, std::string message) {
   if (context_->known == nullptr) add(context_->faults, name, std::move(message));
 }
 
+void MapReader::fault(std::string_view list, std::size_t index, const std::string& message) {
+  const Node* const all = peek(list);
+  if (all == nullptr || context_->known != nullptr) return;
+  const Node& place = index < all->children.size() ? all->children[index] : *all;
+  const std::string element = path(list) + "[" + std::to_string(index) + "]";
+  context_->faults.push_back(context_->fault_at(place, element, message));
+}
+
 void MapReader::warn(std::string_view name, std::string message) {
   if (context_->known == nullptr) add(context_->warnings, name, std::move(message));
 }

@@ -109,6 +109,9 @@ class MapReader {
 
   // A fault of a key, at its value if given, else at the map. An empty name: of the map itself.
   void fault(std::string_view name, std::string message);
+  // The same of one element of a list, at the list if the element has no place of its own; none if
+  // the list is not given.
+  void fault(std::string_view list, std::size_t index, const std::string& message);
   void warn(std::string_view name, std::string message);
   // Notes the value of a key that was read by other means, for the settings.
   void note(std::string_view name, std::string value, bool secret = false);

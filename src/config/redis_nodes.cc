@@ -29,10 +29,6 @@ RedisUrl parse_node(std::string_view text) {
   return parse_redis_url(text).value_or(RedisUrl());
 }
 
-void fault_at_node(MapReader& reader, std::size_t index, const std::string& message) {
-  fault_at_element(reader, "nodes", index, message);
-}
-
 void check_asked_once(MapReader& reader, std::string_view list,
                       const std::vector<RedisUrl>& servers) {
   std::map<std::pair<std::string, std::uint16_t>, std::size_t> seen;
@@ -40,9 +36,9 @@ void check_asked_once(MapReader& reader, std::string_view list,
     if (servers[i].host.empty()) continue;  // no good, and was told
     const auto [other, fresh] = seen.emplace(std::pair(servers[i].host, servers[i].port), i);
     if (fresh) continue;
-    fault_at_element(reader, list, i,
-                     "is the same as " + std::string(list) + "[" + std::to_string(other->second) +
-                         "]; name each once");
+    reader.fault(list, i,
+                 "is the same as " + std::string(list) + "[" + std::to_string(other->second) +
+                     "]; name each once");
   }
 }
 
@@ -101,16 +97,6 @@ void read_sentinel_keys(MapReader& reader, Redis& redis) {
   read_client_tls(reader.map("sentinel_tls"), redis.sentinel_tls, &redis.sentinel_tls_enabled);
 }
 
-void fault_at_element(MapReader& reader, std::string_view list, std::size_t index,
-                      const std::string& message) {
-  const Node* const all = reader.peek(list);
-  if (all == nullptr) return;
-  Context& context = reader.context();
-  const Node& place = index < all->children.size() ? all->children[index] : *all;
-  context.faults.push_back(
-      context.fault_at(place, reader.path(list) + "[" + std::to_string(index) + "]", message));
-}
-
 void check_asked_once(MapReader& reader, const Redis& redis) {
   check_asked_once(reader, "sentinels", sentinels_of(redis).asked);
   check_asked_once(reader, "nodes", nodes_of(redis).asked);
@@ -123,17 +109,17 @@ void check_nodes(MapReader& reader, const Redis& redis) {
     if (!is_url(redis.nodes[i])) continue;
     const RedisUrl node = parse_node(redis.nodes[i]);
     if (node.database.value_or(0) != 0) {
-      fault_at_node(reader, i, "must have database 0: a Redis Cluster has no other");
+      reader.fault("nodes", i, "must have database 0: a Redis Cluster has no other");
     }
     if (node.tls != all.data.tls) {
-      fault_at_node(reader, i,
-                    "is redis://, and others are reached by TLS: write rediss:// for all of them");
+      reader.fault("nodes", i,
+                   "is redis://, and others are reached by TLS: write rediss:// for all of them");
     }
     const bool other_user = !node.username.empty() && node.username != all.data.username;
     const bool other_password = !node.password.empty() && node.password != all.data.password;
     if (other_user || other_password) {
-      fault_at_node(reader, i,
-                    "has another user or password than those before it: one holds for all nodes");
+      reader.fault("nodes", i,
+                   "has another user or password than those before it: one holds for all nodes");
     }
   }
 }

@@ -29,9 +29,6 @@ struct RedisNodes {
 // The keys that only Sentinels have; after those of `tls`, from which sentinel_tls takes what it
 // does not say itself.
 void read_sentinel_keys(MapReader& reader, Redis& redis);
-// A fault of one element of a list of texts or maps; none if there is no such list.
-void fault_at_element(MapReader& reader, std::string_view list, std::size_t index,
-                      const std::string& message);
 // Sentinels that are named twice would be counted twice; nodes are named once, too.
 void check_asked_once(MapReader& reader, const Redis& redis);
 // What of the nodes and the keys beside them cannot be, if the mode is cluster.

@@ -18,21 +18,11 @@
 #include "http/response_parser.h"
 #include "http/server.h"
 #include "http/sse.h"
+#include "tests/fuzz/pieces.h"
 #include "tests/fuzz/require.h"
 
 namespace stint::http {
 namespace {
-
-// The text in pieces of `cut` bytes, each in memory of its own: reading on is seen.
-template <class Use>
-void in_pieces(std::string_view text, std::size_t cut, Use use) {
-  for (std::size_t at = 0; at < text.size(); at += cut) {
-    const std::vector<char> piece(
-        text.begin() + static_cast<std::ptrdiff_t>(at),
-        text.begin() + static_cast<std::ptrdiff_t>(std::min(at + cut, text.size())));
-    if (!use(std::string_view(piece.data(), piece.size()))) return;
-  }
-}
 
 // --- Requests
 
@@ -84,7 +74,7 @@ void check_request(std::string_view text, std::size_t cut) {
   HeadScanner scanner;
   std::string arrived;
   decltype(scanner.scan({}, limits)) found;
-  in_pieces(text, cut, [&](std::string_view piece) {
+  fuzz::in_pieces(text, cut, [&](std::string_view piece) {
     arrived += piece;
     found = scanner.scan(arrived, limits);
     return found && !*found;
@@ -125,7 +115,7 @@ struct Answer {
 Answer read_answer(std::string_view text, std::size_t cut, ResponseTo to) {
   Answer answer;
   ResponseParser parser(to, 1024);
-  in_pieces(text, cut, [&](std::string_view piece) {
+  fuzz::in_pieces(text, cut, [&](std::string_view piece) {
     const std::size_t size = piece.size();
     for (;;) {
       const auto event = parser.next(piece);
@@ -195,7 +185,7 @@ std::vector<Event> read_events(std::string_view text, std::size_t cut) {
                       std::string(block.raw), block.begin});
   };
   SseSplitter splitter(64);
-  in_pieces(text, cut, [&](std::string_view piece) {
+  fuzz::in_pieces(text, cut, [&](std::string_view piece) {
     while (const auto block = splitter.next(piece)) keep(*block);
     STINT_REQUIRE(piece.empty());
     return true;
@@ -217,7 +207,7 @@ void check_events(std::string_view text, std::size_t cut) {
 
 void check(std::string_view input) {
   if (input.size() < 2) return;
-  const std::size_t cut = 1 + static_cast<unsigned char>(input[1]) % 32;
+  const std::size_t cut = fuzz::cut_of(input[1]);
   const std::string_view text = input.substr(2);
   switch (input.front()) {
     case 'q':

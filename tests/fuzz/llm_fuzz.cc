@@ -13,11 +13,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "gateway/openai_request.h"
 #include "gateway/usage_meter.h"
 #include "stint/limit.h"
+#include "tests/fuzz/pieces.h"
 #include "tests/fuzz/require.h"
 
 namespace stint::gateway {
@@ -82,12 +82,10 @@ struct Read {
 Read read_answer(std::string_view type, std::string_view text, std::size_t cut, bool hide) {
   UsageMeter meter(type, {.input_estimate = 7, .hide_usage_chunk = hide, .max_held_bytes = 256});
   Read read;
-  for (std::size_t at = 0; at < text.size(); at += cut) {
-    const std::vector<char> piece(
-        text.begin() + static_cast<std::ptrdiff_t>(at),
-        text.begin() + static_cast<std::ptrdiff_t>(std::min(at + cut, text.size())));
-    read.passed += meter.feed({piece.data(), piece.size()});
-  }
+  fuzz::in_pieces(text, cut, [&](std::string_view piece) {
+    read.passed += meter.feed(piece);
+    return true;
+  });
   read.passed += meter.finish();
   STINT_REQUIRE(meter.forwarded_bytes() == read.passed.size());
   read.usage = meter.usage();
@@ -115,7 +113,7 @@ void check_answer(std::string_view type, std::string_view text, std::size_t cut,
 
 void check(std::string_view input) {
   if (input.size() < 2) return;
-  const std::size_t cut = 1 + static_cast<unsigned char>(input[1]) % 32;
+  const std::size_t cut = fuzz::cut_of(input[1]);
   const std::string_view text = input.substr(2);
   switch (input.front()) {
     case 'q':
